@@ -8,7 +8,7 @@ import { Secret } from '#src/secret.ts';
 
 export const SECURITY_CODE = '987';
 
-/** A purchase without further requests. */
+/** Options of a plain card purchase. */
 export const CARD_OPTIONS: CardOptions = {
   capture: true,
   verify: false,

@@ -225,7 +225,7 @@ function createSuite(subject: ConformingConnector) {
     return connection;
   }
 
-  /** Pays and checks every outcome's invariants: it came in time and contains no secret. */
+  /** Pays, and checks that the outcome came in time and contains no secret. */
   async function pay(
     connection: ProviderConnection,
     attempt = subject.attempt(),
@@ -236,7 +236,7 @@ function createSuite(subject: ConformingConnector) {
     const outcome = await connection.pay(attempt);
     expect(performance.now() - startedMs).toBeLessThan(timeoutMs + SLACK_MS);
     for (const secret of secretsOf(attempt, subject.secrets)) {
-      // Only on its own: the digits of a security code occur within identifiers and times.
+      // Matches a secret only on its own: identifiers and times may contain the digits of a security code.
       expect(JSON.stringify(outcome)).not.toMatch(new RegExp(`(?<![0-9a-f.])${secret}(?![0-9a-f])`));
     }
     return outcome;

@@ -40,7 +40,7 @@ export function later(ms: number): void {
   nowMs += ms;
 }
 
-/** Lets all settled promises run on. */
+/** Lets the continuations of all settled promises run. */
 export const settled = () => setImmediate();
 
 /** A call that ends when the test says so. */
@@ -98,7 +98,7 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
     { changed: (state) => states.push(state), nowMs: () => nowMs },
   );
 
-  /** Starts a payment; `sent` is the inner connection's part of it. */
+  /** Starts a payment; `sent` is the call that the inner connection received, if any. */
   function begin() {
     const before = payments.calls.length;
     const outcome = connection.pay(cardAttempt());

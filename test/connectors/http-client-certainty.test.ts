@@ -63,7 +63,7 @@ function misbehave(socket: Socket, dice: number): void {
   else if (dice < 0.8) socket.write(ok, () => socket.resetAndDestroy());
   else if (dice < 0.9) socket.resetAndDestroy();
   else if (dice < 0.95) socket.end(ok.slice(0, 20));
-  // Otherwise it hangs.
+  // Otherwise the server hangs.
 }
 
 /** Mulberry32: small and deterministic for a seed. */

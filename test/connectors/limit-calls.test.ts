@@ -52,7 +52,7 @@ describe('the slots of a connection', () => {
     expect(slots.take()).toBeUndefined();
   });
 
-  it('a slot is released once, however often its payment says so', () => {
+  it('a slot is released only once, however often its payment releases it', () => {
     const { slots } = limited(3);
     const [first] = [slots.take(), slots.take()];
     first?.();
@@ -61,7 +61,7 @@ describe('the slots of a connection', () => {
     expect(slots.take()).toBeUndefined();
   });
 
-  it('the smallest limit leaves one slot to payments', () => {
+  it('the smallest limit leaves one slot for payments', () => {
     const { slots } = limited(2);
     expect(slots.take()).toBeDefined();
     expect(slots.take()).toBeUndefined();
@@ -109,7 +109,7 @@ describe('a call other than a payment', () => {
     },
   );
 
-  it('look-ups alone can take every slot that a payment needs', async () => {
+  it('look-ups alone can leave no slot for a payment', async () => {
     const { connection, slots, answer } = limited(2);
     const asked = connection.lookUp?.(LOOK_UP);
     expect(slots.take()).toBeUndefined();

@@ -4,7 +4,7 @@ import { checkSettings } from '#src/connectors/provider-settings.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { Secret } from '#src/secret.ts';
 
-it('the settings are returned checked and without the secrets', () => {
+it('the checked settings of a connection do not contain its secrets', () => {
   const secrets = { api_key: new Secret('sk_test_hidden'), webhook_secret: new Secret('whsec_hidden') };
   const config = checkSettings(StripeConfigSchema, { account_id: 'acct_1' }, secrets);
   expect(config.accountId).toBe('acct_1');

@@ -33,7 +33,7 @@ describe('redacted strings', () => {
   it.each([
     ['41111113', 'card 41111113 ok', 'card [removed] ok'],
     ['4111111110', 'card 4111-1111-10, ref 41111', 'card [removed], ref 41111'],
-  ])('a redacted string loses a number that is shorter than the usual piece: %s', (number, text, shown) => {
+  ])('a redacted string loses a card number of fewer than 12 digits: %s', (number, text, shown) => {
     const own = createRedactor({ number: new Secret(number), securityCode: undefined });
     expect(own.text(text)).toBe(shown);
     expect(own.isClean(text)).toBe(false);

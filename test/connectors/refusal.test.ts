@@ -32,11 +32,14 @@ describe('refusals by HTTP status', () => {
   const byStatus = refusalTable<'status'>(BY_STATUS);
   const refused = (status: number) => refusedOutcome(byStatus({ status }), { status });
 
-  it.each([400, 404, 405, 413, 415, 422])("the provider's %i is a refusal of only this request", (status) => {
-    expect(refused(status)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
-  });
+  it.each([400, 404, 405, 413, 415, 422])(
+    'a response with the status %i is a refusal of only this request',
+    (status) => {
+      expect(refused(status)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    },
+  );
 
-  it.each([401, 403, 429])("the provider's %i is a refusal of the connection", (status) => {
+  it.each([401, 403, 429])('a response with the status %i is a refusal of the whole connection', (status) => {
     expect(refused(status)).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
   });
 
@@ -73,7 +76,7 @@ describe('requests without a refused field', () => {
   it.each([
     ['in an object', ['payer.email'], { ...body, payer: { name: 'Ana' } }],
     ['in a list', ['items.0.note'], { ...body, items: [{ title: 'a' }] }],
-    ['with another', ['payer.email', 'payer'], { items: body.items, amount: 1 }],
+    ['along with another field', ['payer.email', 'payer'], { items: body.items, amount: 1 }],
   ])('a refused field is left out of the second request: %s', async (_where, refused, mended) => {
     expect(await sentFor(...refused)).toEqual([
       [body, false],
@@ -87,7 +90,7 @@ describe('requests without a refused field', () => {
     ['the fault is not in a field', ['']],
     ['the body has no such field', ['payer.phone']],
     ['a field is inside a string', ['payer.name.first']],
-    ['a field belongs to every object', ['toString']],
+    ['the field is a property of every JavaScript object', ['toString']],
   ])('a request is not sent again if %s', async (_why, refused) => {
     expect(await sentFor(...refused)).toEqual([[body, false]]);
   });

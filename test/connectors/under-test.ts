@@ -56,7 +56,7 @@ export function openedForEach<Under extends { close(): Promise<void> }>(open: ()
 
 type Asked = Pick<UnderTest<unknown>, 'connection'>;
 
-/** Looks up an attempt. @param reference from its outcome. */
+/** Looks up an attempt. @param reference the reference in its outcome. */
 export function lookUp(
   { connection }: Asked,
   attempt: PaymentAttempt,

@@ -180,7 +180,7 @@ it('a payment that lost one dispute stays CHARGEBACK, whatever the outcome of an
   }
 });
 
-it('a report with a reference belongs to the open dispute that was recorded without one', async () => {
+it('a dispute report with a reference is about the open dispute that was recorded without one', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['opened']);
   await tellAll(payment, ['won'], 'dp_1');
@@ -188,7 +188,7 @@ it('a report with a reference belongs to the open dispute that was recorded with
   expect(await rows()).toMatchObject([{ status: 'DECLINED', reference: 'dp_1' }]);
 });
 
-it('a report with a reference starts a new dispute if the one recorded without a reference was won', async () => {
+it('a dispute report with a reference starts a new dispute if the one recorded without a reference was won', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['opened', 'won']);
   await tellAll(payment, ['opened'], 'dp_2');
@@ -228,7 +228,7 @@ it.each([
   expect(await payments.stateOf(payment)).toBe(state);
 });
 
-it('if a look-up reports that a dispute has ended, this is recorded only after the open operation ends', async () => {
+it('if a look-up reports that a dispute has ended, this is recorded only after the open operation has ended', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['opened'], 'm_1');
   await payments.tables.query('UPDATE payment SET open_operation = $1', [payment.transactions?.id]);

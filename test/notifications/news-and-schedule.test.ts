@@ -66,7 +66,7 @@ it.each<[string, Behaviour, Outcome, string, number]>([
     for (let news = 1; news <= 10; news++) {
       expect(await bringNews(payment, async () => says)).toBe(result);
       expect(asked).toHaveLength(news);
-      // The longest pause is that after a scheduled check of this age.
+      // The longest pause is the one after a scheduled check at this age.
       expect(await dueInS(payment)).toBeGreaterThan(0);
       expect(await dueInS(payment)).toBeLessThanOrEqual(longestS);
     }

@@ -31,7 +31,7 @@ function depsOf(
   };
 }
 
-/** Makes a payment at another connection that its payer has paid, with a notification about it. */
+/** Makes a payment at another connection, has its payer pay, and stores a notification about the payment. */
 async function paidElsewhere(): Promise<Payment> {
   const other = await payments.pay({ wallet: true });
   await payments.tables.query("UPDATE transaction SET connection_id = 'other' WHERE payment_id = $1", [
@@ -64,7 +64,7 @@ function hanging() {
   return { asked, lookUp, goOn: goesOn.resolve };
 }
 
-it('a notification under check stays due after the lease, in case its replica dies', async () => {
+it('a notification that is being checked stays due after the lease, in case the checking replica dies', async () => {
   const { asked, lookUp, goOn } = hanging();
   const payment = await payments.pay({ wallet: true });
   await notify(payment);

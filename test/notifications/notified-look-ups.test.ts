@@ -24,7 +24,7 @@ onOperatedPayments({ empties: 'payment, transaction, notification' });
 beforeEach(startOver);
 
 it.each([false, true])(
-  'one look-up settles every notification of a transaction that came before it began (already final: %s)',
+  'one look-up settles all notifications of a transaction that came before the look-up (already final: %s)',
   async (isFinal) => {
     const payment = await payments.pay({ wallet: !isFinal });
     await notify(payment, 100);
@@ -192,7 +192,7 @@ it('notifications of different transactions do not wait for each other', async (
   expect(asked).toHaveLength(3);
 });
 
-it('a look-up does not settle a dispute', async () => {
+it('a look-up does not settle a notification of a dispute', async () => {
   const payment = await payments.pay();
   await notify(payment, 2);
   await notify(payment, 1, { dispute: { stage: 'opened' } });

@@ -68,7 +68,7 @@ export async function notify(
   }
 }
 
-/** Moves the database's clock ahead: every time is set back by the given seconds. */
+/** Moves the database's clock ahead by the given seconds, by setting every stored time back. */
 export async function pass(seconds: number): Promise<void> {
   const earlier = 'make_interval(secs => $1)';
   await payments.tables.query(

@@ -139,7 +139,7 @@ describe('notifications', () => {
     expect(results).toEqual(['unmatched']);
   });
 
-  it('a notification with both a transaction ID and a reference belongs to the transaction', async () => {
+  it('a notification with both a transaction ID and a reference is matched by the transaction ID', async () => {
     const payment = await payments.pay();
     await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
     const transactionId = randomUUID();
@@ -181,7 +181,7 @@ describe('notifications', () => {
     }
   });
 
-  it('the signed fields of a notification decide if there is no look-up and the amount matches the record', async () => {
+  it("without a look-up, a notification's signed fields determine the outcome if the amount matches", async () => {
     const payment = await payments.pay({ wallet: true });
     const mute = connectionOf({ lookUp: undefined });
     await notify(mute, { transactionId: transactionOf(payment), minorUnits: 9_999 });
@@ -239,7 +239,7 @@ describe('notifications', () => {
     expect(await payments.tables.query(`${times} FROM transaction t, notification n`)).toEqual([
       { leased: true, searched: true },
     ]);
-    // The process that claimed the payment has died, so the notification counts after the lease.
+    // The process that claimed the payment has died, so the notification is processed after the lease.
     await pass(60);
     await checkDue(depsOf(mute));
     expect(results).toEqual(['applied']);

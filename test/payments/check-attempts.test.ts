@@ -168,7 +168,7 @@ describe('the stored response', () => {
 });
 
 describe('a worker that has lost its attempt', () => {
-  it('a worker that has lost its attempt does not write an unknown outcome over the look-up of another', async () => {
+  it("a worker that has lost its attempt does not overwrite another worker's result with an unknown outcome", async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(async () => {
       // Meanwhile the delayed worker comes back after its deadline.

@@ -129,7 +129,7 @@ describe('a redirected payer', () => {
     ['an hour once the term is over', LAST_MS, 3_600],
   ])('a redirect is looked up again after %s: at %i ms', async (_what, ageMs, pauseS) => {
     const payment = await sentAway();
-    // However often it was looked up.
+    // The pause is the same however often the redirect was looked up.
     for (const times of [1, 2, 5_000]) {
       await payments.tables.query('UPDATE transaction SET fence = $1', [times]);
       await check(payment, ageMs);
@@ -137,7 +137,7 @@ describe('a redirected payer', () => {
     expect(scheduled).toEqual([pauseS, pauseS, pauseS]);
   });
 
-  it('a redirect that the provider still reports as such is EXPIRED at the last look-up', async () => {
+  it('a redirect that the provider still reports as a redirect is EXPIRED at the last look-up', async () => {
     const payment = await sentAway();
     expect(await check(payment, LAST_MS - 1, at(REDIRECT))).toBe(false);
     expect([await statusOf(payment), scheduled]).toEqual(['CREATED', [1]]);
@@ -192,7 +192,7 @@ describe('an open operation', () => {
     'an open operation is closed after its call and a margin, with growing pauses: %i ms, %j',
     async (ageMs, close, pauseS) => {
       const opened = await openRefund();
-      // However often it was checked.
+      // The result is the same however often the operation was checked.
       for (const times of [1, 1_000]) {
         await payments.tables.query('UPDATE transaction SET fence = $1', [times]);
         expect(await check(opened, ageMs)).toBe(false);
@@ -270,8 +270,8 @@ describe('an authorization', () => {
     ['lapses if a part of it was captured', 'captured_minor_units = 9999', 0, [['written', null]]],
     ['is no longer checked if all of it was captured', 'captured_minor_units = 10000', -5_000, ['ended']],
     ['is no longer checked if it was released', 'released = true', 0, ['ended']],
-    ['is left to its open operation', `open_operation = '${randomUUID()}'`, 0, [3_600]],
-    ['is left to its open operation', `open_operation = '${randomUUID()}'`, -5_000, [3_600]],
+    ['waits an hour while an operation is open', `open_operation = '${randomUUID()}'`, 0, [3_600]],
+    ['waits an hour while an operation is open', `open_operation = '${randomUUID()}'`, -5_000, [3_600]],
   ])('an authorization %s (set: %s), %i ms after its term', async (_what, set, fromLapseMs, expected) => {
     const payment = await authorized(set || undefined);
     const says = fromLapseMs < 0 ? UNKNOWN : APPROVED;

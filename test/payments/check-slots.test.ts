@@ -52,7 +52,7 @@ describe('an outcome that the provider has yet to decide', () => {
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
   });
 
-  it('a check writes the response for a key whose process died', async () => {
+  it('a check writes the response to a request whose process died', async () => {
     const attempt = await claimAttempt(database);
     await checkDue(depsOf(PENDING));
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
@@ -91,7 +91,7 @@ describe('a provider that hangs', () => {
     expect(most).toBe(20);
   });
 
-  it('nothing of a hanging provider is claimed or postponed while its circuit is open', async () => {
+  it('outcomes at a hanging provider are neither claimed nor postponed while its circuit is open', async () => {
     const attempt = await claimAttempt(database, { connectionId: 'hanging' });
     const other = await claimAttempt(database);
     const connections = { hanging: connectionOf(APPROVED), scripted: connectionOf(APPROVED) };

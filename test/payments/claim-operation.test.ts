@@ -210,7 +210,7 @@ describe('a payment', () => {
   it.each([
     ['whose outcome is not known', "status = 'PENDING'"],
     ['whose payer has yet to pay', "status = 'CREATED'"],
-  ])('the refusal for a payment %s does not say that no money was taken', async (_what, columns) => {
+  ])('a payment %s refuses operations, as it may still take money', async (_what, columns) => {
     const payment = await payments.pay();
     await set(columns);
     await expectRefused(asked(payment), /^the payment has no outcome yet and may still take money/);
@@ -289,9 +289,9 @@ describe('a cancel without a key', () => {
   );
 
   it.each([
-    ['one that was declined', 'CANCEL', 'DECLINED', KEYLESS],
+    ['a declined cancel', 'CANCEL', 'DECLINED', KEYLESS],
     ['a capture', 'CAPTURE', 'SUCCEEDED', KEYLESS],
-    ['one that stands, if it has a key', 'CANCEL', 'SUCCEEDED', 'a key'],
+    ['a successful cancel that has a key', 'CANCEL', 'SUCCEEDED', 'a key'],
   ])('a cancel without a key is not a replay of %s', async (_what, type, status, key) => {
     const { outcome } = await cancelBeside(type, status, key);
     expect(outcome).toMatchObject({ written: { type: 'CANCEL' } });

@@ -6,7 +6,7 @@ import { clients, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
-/** The response leaves its outcome unknown. */
+/** A payment whose outcome stays unknown after the provider's response. */
 const UNKNOWN = { ...HELD, description: 'sandbox:error_after,notify_never' };
 const WAIT_MS = 300;
 
@@ -119,7 +119,7 @@ describe('while the first request is in progress', () => {
     expect(await made(headers['x-idempotency-key'] ?? '')).toEqual({ payments: 1, charges: 1 });
   });
 
-  it('a repeat that waits long enough gets the response', async () => {
+  it('a repeat that waits long enough gets the first response', async () => {
     const headers = headersOne();
     const giveAnswers = provider.hold();
     const first = clients.create('rest', UNKNOWN, headers);

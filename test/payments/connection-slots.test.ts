@@ -87,7 +87,7 @@ describe('a connection slot', () => {
     expect(() => acquire('one')).toThrow();
   });
 
-  it('a payment whose next connection has no slot keeps its own', () => {
+  it('a payment whose next connection has no slot keeps its current slot', () => {
     const { acquire, moveTo } = preparedAt('one', 'another');
     const [first] = [acquire('one'), acquire('one'), acquire('another'), acquire('another')];
     expect(moveTo(first as ConnectionSlot, 'another')).toBe(false);

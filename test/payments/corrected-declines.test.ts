@@ -130,7 +130,7 @@ it('a correction waits if the record was read before the next attempt ended', as
   const transactionId = paid.calls[1]?.transactionId ?? '';
   const next = { accountId: ACCOUNT_ONE, paymentId: paid.id, transactionId, fence: 0 };
   const report = { kind: 'outcome', transactionId, outcome: DECLINED, pauseS: 5 } as const;
-  // The second read belongs to the write.
+  // The second read is part of the write.
   const end = async (nth: number) => nth === 2 && writeReport(payments.writeDeps, next, report);
   const database = interleave(payments.database, { after: { read_payment_state: end } });
   expect(await sign(paid, CORRECTED, { database })).toBe('waiting');
@@ -141,7 +141,7 @@ it('a correction waits if the record was read before the next attempt ended', as
 it.each([
   ['another charge under our reference', { reference: 'paid-2' }],
   ['a charge without a reference', { reference: undefined }],
-  ['no correction', { corrects: undefined }],
+  ['an approval that is not a correction', { corrects: undefined }],
 ])('%s changes nothing, and raises an alarm', async (_what, over) => {
   const paid = await pay([DECLINED]);
   expect([await sign(paid, { ...CORRECTED, ...over } as Outcome), alarms]).toEqual([

@@ -166,7 +166,7 @@ it('a failed capture waits with an alarm while its amount is refunded, until the
   ]);
 });
 
-it('a refund that was claimed after the payment was read keeps its capture in the books', async () => {
+it('a failed capture stays in the books if a refund of it was claimed after the payment was read', async () => {
   const payment = await authorize();
   const captured = (await capture(payment)).record;
   const refundOnce = async (nth: number) => {
@@ -250,10 +250,10 @@ it('the amount that a cancel released stays released when an earlier capture fai
 });
 
 it.each([
-  ['another amount', 9_999n, true, 'mismatch'],
-  ['no correction', 10_000n, false, 'contradiction'],
+  ['a failure with another amount', 9_999n, true, 'mismatch'],
+  ['a failure that is not a correction', 10_000n, false, 'contradiction'],
 ] as const)(
-  'a report of %s changes nothing, and raises an alarm',
+  'the report of %s changes nothing, and raises an alarm',
   async (_what, minorUnits, corrects, alarm) => {
     const payment = await authorize();
     const captured = (await capture(payment)).record;

@@ -32,8 +32,8 @@ async function answerPending(): Promise<void> {
   }
 }
 
-describe('a process that stalls between the approval and commit 2', () => {
-  it("a process that stalls before commit 2 returns another replica's response and writes the approval", async () => {
+describe('a process that stalls between the approval and its commit', () => {
+  it("a process that stalls before it commits an approval returns another replica's response, then commits", async () => {
     const finished: string[] = [];
     let stoodStill = false;
     const payment = payments.payment(CARD, {
@@ -57,8 +57,8 @@ describe('a process that stalls between the approval and commit 2', () => {
   });
 });
 
-describe('commit 2', () => {
-  it('commit 2 is reported once when its acknowledgment is lost', async () => {
+describe('the commit of an outcome', () => {
+  it('an outcome is reported once even if the acknowledgment of its commit is lost', async () => {
     const finished: string[] = [];
     let tries = 0;
     const payment = payments.payment(CARD, {
@@ -75,7 +75,7 @@ describe('commit 2', () => {
     expect(finished).toEqual(['SUCCEEDED']);
   });
 
-  it('commit 2 is also reported when it is written after the caller was told to wait', async () => {
+  it('an outcome is also reported if it is committed after the caller was told to wait', async () => {
     const finished: string[] = [];
     const held = Promise.withResolvers<void>();
     const payment = payments.payment(CARD, {

@@ -123,7 +123,7 @@ describe('authorizations that the provider ended early', () => {
   });
 
   it.each(['does it', 'does it, unanswered'] as const)(
-    'an authorization is not looked up sooner because of a partial capture when the provider %s',
+    'a partial capture does not make the look-up of its authorization due sooner (the provider %s)',
     async (behaviour) => {
       payments.provider.next.push(behaviour);
       await capture('30');
@@ -212,7 +212,7 @@ describe('authorizations that the provider ended early', () => {
     await capture('30');
     expect([await apply(), await state()]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_CAPTURED']);
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
-    // For an authorization that is final here, an end changes nothing, whatever its amount.
+    // The end of an authorization that is final here changes nothing, whatever the reported amount.
     expect([await apply(7_000n), results]).toEqual(['unchanged', []]);
     payment = await payments.pay({ capture: false });
     await capture();
@@ -233,7 +233,7 @@ describe('authorizations that the provider ended early', () => {
 
   it('a signed report that an authorization has ended waits for a cancel that began just before the write', async () => {
     payments.provider.next.push('delays it');
-    // The second read belongs to the write, which comes after the cancel has begun.
+    // The second read is part of the write, which comes after the cancel has begun.
     const before = { read_payment_state: (nth: number) => nth === 2 && cancel() };
     const racing = { ...deps, database: interleave(payments.database, { before }) };
     expect(await signEnd({}, racing)).toBe('waiting');
@@ -254,7 +254,7 @@ describe('authorizations that the provider ended early', () => {
     expect(await changes()).toEqual(before);
   });
 
-  it('the end of an authorization does not delay a stop: it is not written again while the database is down', async () => {
+  it('the end of an authorization is not retried while the database is down, so that it delays no shutdown', async () => {
     const failures: unknown[] = [];
     const finishFailed = (_id: string, error: unknown) => {
       failures.push(error);
@@ -270,7 +270,7 @@ describe('authorizations that the provider ended early', () => {
     expect(failures).toHaveLength(1);
   });
 
-  it('an authorization is left to a cancel that has begun meanwhile, which may have ended it', async () => {
+  it('an authorization reported as ended is left to a cancel that began meanwhile and may have ended it', async () => {
     payments.provider.next.push('delays it');
     const racing: ProviderConnection = {
       ...ended,

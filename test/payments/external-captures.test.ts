@@ -63,7 +63,7 @@ describe('a capture made at the provider itself', () => {
     ]);
   });
 
-  it('totals at the provider with more refunds than captures raise an alarm and are not waited for', async () => {
+  it('totals at the provider with more refunds than captures raise an alarm at once', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
     expect([await news(payment), alarms]).toEqual(['unchanged', ['mismatch']]);

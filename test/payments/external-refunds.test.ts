@@ -100,7 +100,7 @@ describe('a refund made at the provider itself', () => {
   });
 
   it.each(['does it', 'does it, unanswered'] as const)(
-    'a refund made at the provider is not confused with ours that began during the look-up (%s)',
+    'a refund made at the provider is not confused with our refund that began during the look-up (%s)',
     async (behaviour) => {
       const payment = await payments.pay();
       payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
@@ -230,7 +230,7 @@ describe('a refund made at the provider itself', () => {
   );
 
   it.each([true, false])(
-    'a refund that the provider later undoes raises an alarm, for a purchase: %j',
+    'a refund that the provider later undoes raises an alarm (purchase: %j)',
     async (isPurchase) => {
       const payment = await payments.pay({ capture: isPurchase });
       // The payment's age makes no difference: only a recent refund may be missing from the totals.
@@ -246,7 +246,7 @@ describe('a refund made at the provider itself', () => {
     },
   );
 
-  it("a refund total below the books is ignored, since the provider's totals may lag", async () => {
+  it("a refund total below that in the books is ignored, since the provider's totals may lag", async () => {
     const payment = await payments.pay();
     await refund(payment, '30');
     payments.provider.elsewhere(idOf(payment), { refunded: -3_000n });

@@ -11,7 +11,7 @@ import * as requested from './requested-operations.ts';
 export let alarms: unknown[];
 export let deps: OperatedPayments['deps'];
 
-/** Opens them for a file's tests. There are none before each test. */
+/** Opens such payments for a file's tests. Each test starts without payments and alarms. */
 export function onPaymentsElsewhere(): void {
   onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
   beforeEach(() => {

@@ -70,7 +70,7 @@ describe('a held key', () => {
 
   it.each([
     ['knows other fields', { ...held, requestShape: otherShape }],
-    ['kept something else there', { ...held, requestShape: Buffer.alloc(2) }],
+    ['stored another kind of description', { ...held, requestShape: Buffer.alloc(2) }],
   ])(
     'a held key is not refused if the release that claimed it %s, since the two requests are not comparable',
     (_name, holder) => {
@@ -88,7 +88,7 @@ describe('a held key', () => {
     expect(reads).toBe(3);
   });
 
-  it('a held key is read if it was never read, and read again if no payment with it is found', async () => {
+  it('a held key that was never read is read, and is read again if no payment with it is found', async () => {
     const answer = Buffer.from('answer');
     const readings = [undefined, { ...held, answer }];
     expect(await awaitResponse(undefined, async () => readings.shift(), patience)).toMatchObject({ answer });

@@ -79,7 +79,7 @@ describe('a repeat of the same request', () => {
     ];
     for (const body of spellings) {
       for (const protocol of ['rest', 'connectJson'] as const) {
-        // Connect refuses unknown fields or ignores them as we do; it must accept null and the rest.
+        // Connect may refuse or ignore unknown fields, and we ignore them; it must accept the other forms.
         expect((await clients.send(protocol, body, headers)).record).toBe(first.record);
       }
     }
@@ -142,7 +142,7 @@ describe('a repeat of the same request', () => {
     }
   });
 
-  it('a repeat is answered even if the resources that it used are gone', async () => {
+  it('a repeat gets the first response even if the resources that the payment used are gone', async () => {
     const token = randomUUID();
     await tables.query(
       `INSERT INTO vaulted_token (id, account_id, type, provider_token, active)

@@ -103,7 +103,7 @@ it('a session that was paid late stays used when the payment made in it meanwhil
   await expect(payIn(session)).rejects.toMatchObject({ reason: 'CHECKOUT_SESSION_NOT_FOUND' });
 });
 
-it('a payment that is claimed in the session at the same moment does not deadlock with it', async () => {
+it('a late payment does not deadlock with a payment claimed in its session at the same moment', async () => {
   const session = await openSession(FIVE_HOURS);
   const payment = await payExpired(session);
   const other = randomUUID();

@@ -51,8 +51,8 @@ const DONE: Outcome = { kind: 'approved', ...told, authorizationCode: '', retrie
 const REDIRECT: Outcome = { kind: 'redirect', ...told, redirectUrl: 'https://wallet.example/pay' };
 
 /**
- * Opens such a provider. It never takes more than it should: a call that breaks its books throws
- * and fails the test.
+ * Opens a provider that keeps its own books. It never takes more than it should: a call that breaks
+ * its books throws and fails the test.
  */
 export function ledgerProvider(): LedgerProvider {
   type Charge = { authorized: bigint; captured: bigint; refunded: bigint; released: boolean };

@@ -105,7 +105,7 @@ describe('a second attempt', () => {
     const withToken = payments.payment(token, script);
     expect((await withToken.send()).record.status).toBe(Payment_Status.ERROR);
     expect(withToken.calls).toHaveLength(1);
-    // Allowed without a provider token.
+    // Without a provider token, the second attempt is allowed.
     const without = payments.payment(request, script);
     expect((await without.send()).record.status).toBe(Payment_Status.PENDING);
     expect(without.calls).toHaveLength(2);

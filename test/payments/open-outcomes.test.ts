@@ -59,7 +59,7 @@ const connectionOf = (identity: string, lookUp?: ProviderConnection['lookUp']): 
   close: async () => {},
 });
 
-/** A replica with the connection `scripted`, and `mute` without look-up. */
+/** A replica with the connections `scripted`, and `mute`, which has no look-up. */
 const deps = (): OpenOutcomesDeps => ({
   database,
   now: systemClock(),
@@ -112,7 +112,7 @@ describe('the watch over open outcomes', () => {
     expect(told).toEqual(UNASKABLE);
   });
 
-  it('the watch runs by itself, and reports newly unaskable outcomes once, and again on request', async () => {
+  it('the watch runs by itself, and reports each outcome that it cannot look up once, and again on request', async () => {
     const watch = watchOpenOutcomes(deps(), { everyMs: 10 });
     await expect.poll(() => counted.length).toBeGreaterThan(2);
     expect(told).toEqual([]);
@@ -142,11 +142,11 @@ describe('the watch over open outcomes', () => {
   });
 });
 
-describe('a payment that no provider can be asked about', () => {
-  it('an unaskable payment gets the response PENDING after half a minute without a claim, and stays due', async () => {
+describe('a payment that cannot be looked up', () => {
+  it('a payment that cannot be looked up is PENDING after half a minute without a claim, and stays due', async () => {
     const [gone, elsewhere, mute] = (await claimUnaskable()) as [OpenAttempt, OpenAttempt, OpenAttempt];
     const attempts = [gone, elsewhere];
-    // The checker answers those whose connection this replica has.
+    // The checker writes the responses of attempts whose connection this replica has.
     const checked = [mute, await claimAttempt(database)];
     await answerUnaskable(deps());
     for (const attempt of attempts) expect(await answerOf(attempt)).toBeUndefined();
@@ -160,7 +160,7 @@ describe('a payment that no provider can be asked about', () => {
     expect(rows).toEqual([{ status: 'PENDING', due: true }]);
   });
 
-  it('an unaskable payment is left to a replica that can look it up and is doing so', async () => {
+  it('a payment that one replica cannot look up is left to another that can and is doing so', async () => {
     const [gone] = await claimUnaskable();
     await passTime(31);
     const ofGone = { connectionId: 'gone', identity: 'old' };
@@ -169,7 +169,7 @@ describe('a payment that no provider can be asked about', () => {
     expect(gone && (await answerOf(gone))).toBeUndefined();
   });
 
-  it('an unaskable payment gets its response from the watch', async () => {
+  it('a payment that cannot be looked up gets its response from the watch', async () => {
     const [gone] = await claimUnaskable();
     await passTime(31);
     const watch = watchOpenOutcomes(deps());

@@ -25,7 +25,7 @@ async function checkAll(): Promise<void> {
   }
 }
 
-it('an operation never changes the response to the creation', async () => {
+it('an operation never changes the response to the creation of its payment', async () => {
   const caller = payments.caller();
   const { request, payment, body } = await payments.payAs(caller);
   await refund(payment, { amount: '10' });

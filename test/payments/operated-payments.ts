@@ -70,8 +70,8 @@ const decode = jsonDecoder(CreatePaymentRequestSchema);
 export let payments: OperatedPayments;
 
 /**
- * Opens them for a file's tests. @param options.empties comma-separated tables that are
- * emptied before each test.
+ * Opens such payments for a file's tests. @param options.empties comma-separated tables that
+ * are emptied before each test.
  */
 export function onOperatedPayments({ empties }: { empties?: string } = {}): void {
   onOwnDatabase({ empties, maxConnections: 8 });

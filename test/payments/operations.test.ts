@@ -193,11 +193,11 @@ describe('a request that the payment does not allow', () => {
   it.each([
     ['more than is authorized', { amount: '100.01' }, 'INVALID_AMOUNT'],
     ['another currency', { amount: '1', currency: 'EUR' }, 'CURRENCY_NOT_ALLOWED'],
-    ['no amount of money', { amount: '0' }, 'INVALID_PARAMETERS'],
+    ['an amount of zero', { amount: '0' }, 'INVALID_PARAMETERS'],
     ['another transaction', { transactionId: crypto.randomUUID() }, 'TRANSACTION_NOT_FOUND'],
     ['no key and no reference', { key: null }, 'IDEMPOTENCY_KEY_MISSING'],
   ])(
-    'a refused operation names the field and uses up neither key nor amount: %s',
+    'the refusal of an operation names the field, and uses up neither key nor amount: %s',
     async (_what, asked, reason) => {
       const payment = await payments.pay({ capture: false });
       await expect((async () => capture(payment, asked))()).rejects.toMatchObject({ reason });
@@ -275,7 +275,7 @@ it('the decline of an operation is shown in its transaction, and leaves the paym
   expect(shown((await capture(payment, { amount: '50' })).record)).toMatch(/^SUCCEEDED.PARTIALLY_CAPTURED/);
 });
 
-it('no race refunds more than was taken', async () => {
+it('concurrent refunds never exceed the amount taken', async () => {
   const payment = await payments.pay();
   const answers = await Promise.allSettled(
     Array.from({ length: 20 }, (_, i) => refund(payment, { amount: '30', key: `race-${i}` })),

@@ -184,7 +184,7 @@ describe('vault_on_success', () => {
     withField(cardPayment(number), 'payment_method.vault_on_success', true);
   const tokens = () => tables.query('SELECT id, active FROM vaulted_token ORDER BY id');
 
-  it('vault_on_success returns a token that pays the next payment without a security code', async () => {
+  it('vault_on_success returns a token with which the next payment needs no security code', async () => {
     const record = await pay(vaulting('5555555555554444'));
     const { vaulted_token, vault_on_success } = record.payment_method;
     expect(vault_on_success).toBe(true);
@@ -206,7 +206,7 @@ describe('vault_on_success', () => {
 
   it.each([
     ['a decline', '4000000000000002'],
-    ['what was not sent', '4000000000005001'],
+    ['an attempt that was not sent', '4000000000005001'],
   ])('vault_on_success stores no card after %s', async (_name, number) => {
     const before = await tokens();
     const record = await pay(vaulting(number));

@@ -165,7 +165,7 @@ it('a payer whose provider is silent waits for a limited time, and is shown the 
   answer.resolve(UNKNOWN);
 });
 
-it("each payer's own evidence prompts a look-up with it, one look-up after the other", async () => {
+it('each distinct piece of evidence that payers bring prompts its own look-up, one after the other', async () => {
   const payment = await payments.pay({ wallet: true });
   at({ complete: async () => ({ kind: 'pending', providerData: create(ProviderDataSchema) }) });
   await checker.stop();
@@ -196,7 +196,7 @@ it('a flood of evidence queues five pieces for a payment, and further payers see
   expect(await comeBack(payment, 'r=5', 60_000)).toBe('READY_TO_PAY');
   expect(performance.now() - begunMs).toBeLessThan(2_000);
   expect(await stored()).toHaveLength(5);
-  // The others have nothing to wait for.
+  // Payers of other payments are not affected.
   const elsewhere = comeBack(other, 'r=0', 100);
   await expect.poll(stored).toHaveLength(6);
   answer.resolve(UNKNOWN);

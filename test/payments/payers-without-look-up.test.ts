@@ -40,7 +40,7 @@ describe('a redirect at a provider without look-up', () => {
     ...over,
   });
 
-  it("a redirect without look-up is completed with the payer's evidence, and only with that", async () => {
+  it("a redirect without look-up is completed with the payer's evidence, and only with that evidence", async () => {
     const payment = await payments.pay({ wallet: true });
     const brought: unknown[] = [];
     const connection = mute({
@@ -87,7 +87,7 @@ describe('a redirect at a provider without look-up', () => {
   );
 
   it.each([true, false])(
-    'a redirect whose evidence is refused stays unchanged, and the evidence is not sent again: a wallet %j',
+    'a redirect whose evidence is refused stays unchanged, and the evidence is not sent again (wallet: %j)',
     async (wallet) => {
       if (!wallet) payments.provider.next.push('sends the payer away');
       const payment = await payments.pay({ wallet });

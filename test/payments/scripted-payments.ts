@@ -72,12 +72,12 @@ export type Call = {
 /** A payment that follows a script. */
 export type ScriptedPayment = {
   readonly calls: readonly Call[];
-  /** Makes it, or repeats it: always the same request under the same key. */
+  /** Makes or repeats the payment, always with the same request under the same key. */
   send(): Promise<KeyedResponse & { readonly body: Buffer }>;
   /** Looks up all open attempts until none is left. */
   recover(): Promise<void>;
   /**
-   * Recovers it, repeats the request, and checks that the response stays the same, byte for
+   * Recovers the payment, repeats the request, and checks that the response stays the same, byte for
    * byte. @returns the current payment.
    */
   settle(): Promise<Payment>;
@@ -88,7 +88,7 @@ export type ScriptedPayments = {
   readonly database: Database;
   readonly tables: Tables;
   readonly encode: (record: Payment) => Buffer;
-  /** Another replica writes with it. */
+  /** Dependencies with which a test writes as another replica. */
   readonly writeDeps: WriteDeps;
   payment(request: RequestJson, script: Script): ScriptedPayment;
   /** The attempts in the database, in order; `open`: the outcome is unknown. */
@@ -115,7 +115,7 @@ export let payments: ScriptedPayments;
 /** Milliseconds by which the process's clock is ahead of the real one. */
 export const clock = { aheadMs: 0 };
 
-/** Opens them for a file's tests, with the sandbox's fixtures. There are none before each test. */
+/** Opens such payments for a file's tests, with the sandbox's fixtures. Each test starts without payments. */
 export function onScriptedPayments(): void {
   onOwnDatabase({ empties: 'payment, transaction, notification' });
   beforeAll(async () => {

@@ -74,7 +74,7 @@ describe.each([
   });
 
   it.each([true, false])(
-    'a shifted clock closes no redirect or challenge before its term ends: a wallet %j',
+    'a shifted clock closes no redirect or challenge before its term ends (wallet: %j)',
     async (wallet) => {
       if (!wallet) payments.provider.next.push('sends the payer away');
       const payment = await paidBy(-aheadMs, { wallet });

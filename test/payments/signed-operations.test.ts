@@ -79,7 +79,7 @@ it('a signed refund at a provider without look-up is recorded once for each refe
   expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
 });
 
-it('a signed refund waits while ours is in flight, and is ours if it has our reference', async () => {
+it('a signed refund waits while ours is in flight, and is recognized as ours if it has our reference', async () => {
   const payment = await payments.pay();
   payments.provider.next.push('delays it');
   await refund(payment, '25');
@@ -123,7 +123,7 @@ it.each([
   ['more than was paid', true, 'REFUND', { minorUnits: 10_001n }],
   ['in another currency', true, 'REFUND', { currency: 'EUR' }],
   ['more than was authorized', false, 'CAPTURE', { minorUnits: 10_001n }],
-  ['of nothing', true, 'REFUND', { minorUnits: 0n }],
+  ['of a zero amount', true, 'REFUND', { minorUnits: 0n }],
 ] as const)(
   'a signed operation raises an alarm and changes nothing if it is %s',
   async (_what, isPurchase, operation, over) => {
@@ -171,7 +171,7 @@ it('a signed refund raises an alarm if its payment can no longer be captured', a
   expect([await sign(payment, 'REFUND'), alarms]).toEqual(['unchanged', ['mismatch']]);
 });
 
-it('a signed refund raises an alarm if the payment was declined, and waits if its outcome is open', async () => {
+it('a signed refund raises an alarm if the payment was declined, and waits if the payment is open', async () => {
   payments.provider.next.push('declines it');
   const declined = await payments.pay();
   expect([await sign(declined, 'REFUND'), alarms]).toEqual(['unchanged', ['mismatch']]);

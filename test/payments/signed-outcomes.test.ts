@@ -23,7 +23,7 @@ it.each<[string, Behaviour, { capture: boolean }, Outcome]>([
   ['outcome after a payer was sent away', 'sends the payer away', { capture: true }, DECLINED],
   ['outcome after a lost answer', 'never hears of it', { capture: true }, DECLINED],
 ])(
-  'writing the signed %s does not delay a stop while the database is down',
+  'writing the signed %s does not delay a shutdown while the database is down',
   async (_what, behaviour, options, outcome) => {
     payments.provider.next.push(behaviour);
     const payment = await payments.pay(options);

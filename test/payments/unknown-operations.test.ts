@@ -144,7 +144,7 @@ describe('an operation with an unknown outcome', () => {
     expect(await payments.tables.query('SELECT result FROM notification')).toEqual([{ result: 'applied' }]);
   });
 
-  it('an operation is PENDING once, even if a check claims it after the lease of its own call', async () => {
+  it('an operation is written as PENDING once, even if a check claims it after the lease of its own call', async () => {
     const payment = await payments.pay({ capture: false });
     const { connection } = payments.provider;
     const mute: ProviderConnection = {

@@ -89,7 +89,7 @@ describe('a write while the database is unavailable', () => {
   const unavailable = new DatabaseUnavailableError(new Error('refused'));
   const pauses: unknown[] = [];
   let duringPause: (signal: AbortSignal | undefined) => void;
-  /** A database that fails so many times before it writes. */
+  /** A database that fails the given number of times before it writes. */
   function failing(times: number, error: Error = unavailable) {
     let left = times;
     return vi.fn(async () => {
@@ -152,7 +152,7 @@ describe('a write while the database is unavailable', () => {
     duringPause = (signal) => {
       signals.push(signal);
       stop.abort();
-      // As the timer with the signal does.
+      // The timer of the pause throws this when its signal is aborted.
       throw stop.signal.reason;
     };
     const write = failing(3);
@@ -182,7 +182,7 @@ describe('waiting for a write for a limited time', () => {
     const waited = within(write.promise, 5);
     vi.advanceTimersByTime(5);
     expect(await waited).toBeUndefined();
-    // Unhandled, it would end the process.
+    // If unhandled, the rejection would end the process.
     write.reject(new Error('failed later'));
     await new Promise((resolve) => setImmediate(resolve));
   });

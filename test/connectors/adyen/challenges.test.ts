@@ -31,7 +31,7 @@ describe('3-D Secure challenges at Adyen', () => {
     return sent.redirectUrl;
   }
 
-  it("a payer who passes Adyen's challenge is charged once they return, and only once", async () => {
+  it("a payer who passes Adyen's challenge is charged when they return, and only once", async () => {
     const attempt = challenged();
     const returnQuery = adyen.fake.payAt(await sentAway(attempt), true);
     expect(thePayment().captured).toBe(0);
@@ -137,12 +137,15 @@ describe('a technical cancel at Adyen', () => {
     ['another merchant account', { merchantAccount: 'AnotherShop' }, false],
     ['another status', { status: 'refused' }, false],
     ['this payment', {}, true],
-  ])('a technical cancel is accepted only by a response about it: %s', (_, change, isAccepted) => {
-    const transactionId = randomUUID();
-    const response = { paymentReference: transactionId, merchantAccount: 'ShopECOM', status: 'received' };
-    const body = Buffer.from(JSON.stringify({ ...response, ...change }));
-    const result = { kind: 'answer', status: 201, headers: {}, body } as const;
-    const shownAs = { providerId: 'ADYEN', merchantAccount: 'ShopECOM' };
-    expect(isTechnicalCancelTaken(result, transactionId, shownAs)).toBe(isAccepted);
-  });
+  ])(
+    'a technical cancel is considered accepted only if the response matches it: %s',
+    (_, change, isAccepted) => {
+      const transactionId = randomUUID();
+      const response = { paymentReference: transactionId, merchantAccount: 'ShopECOM', status: 'received' };
+      const body = Buffer.from(JSON.stringify({ ...response, ...change }));
+      const result = { kind: 'answer', status: 201, headers: {}, body } as const;
+      const shownAs = { providerId: 'ADYEN', merchantAccount: 'ShopECOM' };
+      expect(isTechnicalCancelTaken(result, transactionId, shownAs)).toBe(isAccepted);
+    },
+  );
 });

@@ -134,7 +134,7 @@ function made(name: 'capture' | 'cancel' | 'refund', more: JsonObject): Conformi
   };
 }
 
-/** The operation sent again: a refused repeat says nothing about the first request. */
+/** Repeats the operation. A refused repeat says nothing about the first request. */
 function repeated(kind: 'capture' | 'cancel' | 'refund', more: JsonObject): ConformingCall {
   const first = made(kind, more);
   return {

@@ -97,7 +97,7 @@ describe('payments at the fake Adyen', () => {
     expect(thePayment().state).toBe('cancelled');
   });
 
-  it('Adyen refunds in parts up to the captured amount, and its notification declines any excess', async () => {
+  it('Adyen refunds in parts up to the captured amount, and its notification reports any excess as declined', async () => {
     const attempt = cardWith();
     const paid = await adyen.connection.pay(attempt);
     await adyen.delivered();
@@ -114,7 +114,7 @@ describe('payments at the fake Adyen', () => {
     expect(thePayment().refunded).toBe(300_000);
   });
 
-  it('a redirected payer at Adyen pays, as its notification reports, and can be refunded', async () => {
+  it('a payer redirected to Adyen pays, a notification reports the payment, and the payment can be refunded', async () => {
     const attempt = redirectAttempt();
     const sent = await adyen.connection.pay(attempt);
     if (sent.kind !== 'redirect') throw new Error(sent.kind);
@@ -179,9 +179,9 @@ describe('payments at the fake Adyen', () => {
   });
 
   it.each([
-    ['lost_request', 'is made by its repeat'],
-    ['lost_answer', 'is not made twice by its repeat'],
-  ] as const)('a refund after a %s %s', async (fault, _what) => {
+    ['lost_request', 'is made when it is repeated'],
+    ['lost_answer', 'is not made again when it is repeated'],
+  ] as const)('a refund with the fault %s %s', async (fault, _what) => {
     const attempt = cardWith();
     const paid = await adyen.connection.pay(attempt);
     await adyen.delivered();
@@ -209,7 +209,7 @@ describe('payments at the fake Adyen', () => {
     expect(adyen.fake.requests).toEqual([]);
   });
 
-  it('a payment counts as not sent if Adyen marks its error as transient', async () => {
+  it('a payment is not_sent if Adyen marks its error as transient', async () => {
     adyen.fake.next('transient');
     expect(await adyen.connection.pay(cardWith())).toMatchObject({
       kind: 'not_sent',
@@ -270,7 +270,7 @@ describe('payments at the fake Adyen', () => {
     await without.close();
   });
 
-  it('a probe of Adyen uses its key and account, and moves no money', async () => {
+  it("a probe of Adyen uses the connection's key and merchant account, and moves no money", async () => {
     expect(await adyen.connection.probe?.()).toBe(true);
     const stranger = connectAdyen({ base_url: adyen.fake.url, merchant_account: 'OtherECOM' });
     expect(await stranger.probe?.()).toBe(false);

@@ -30,7 +30,7 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
     },
   };
 
-  it("an operation made at Adyen has the payment's signed reference, but may also be one of ours", async () => {
+  it("an operation with the payment's signed reference may have been made at Adyen, or may be one of ours", async () => {
     const [ours, made_, ...others] = await subjectsOf(eventCode);
     expect(ours).toMatchObject({ reference: OPERATION, signed: { outcome: { kind: 'approved' } } });
     expect(ours?.signed).not.toHaveProperty('operation');
@@ -50,7 +50,7 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
     expect(told?.signed).not.toHaveProperty('paidReference');
   });
 
-  it('an operation made at Adyen is ignored if it failed or has the reference of our own operation', async () => {
+  it('an operation is not reported as made at Adyen if it failed or has the reference of one of ours', async () => {
     expect(await subjectsOf(eventCode, ID, { original: PAYMENT, success: false })).toHaveLength(1);
     for (const kind of ['capture', 'cancel', 'refund']) {
       expect(await subjectsOf(eventCode, `${kind}-${ID}`)).toHaveLength(1);
@@ -58,12 +58,12 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
   });
 });
 
-it("a cancel made at Adyen itself is signed with its charge's reference", async () => {
+it("a cancel made at Adyen itself is reported with its charge's signed reference", async () => {
   const [, told] = await subjectsOf('CANCELLATION');
   expect(told?.signed).toMatchObject({ outcome: { kind: 'expired' }, paidReference: PAYMENT });
 });
 
-it("Adyen's CANCEL_OR_REFUND raises an alarm if it succeeded, since it does not say which of the two it was", async () => {
+it("Adyen's CANCEL_OR_REFUND raises an alarm on success, since the event may be a cancel or a refund", async () => {
   const [subject, ...others] = await subjectsOf('CANCEL_OR_REFUND');
   expect([subject, others]).toMatchObject([
     { transactionId: ID, signed: { ...money, outcome: { kind: 'unknown', alarm: true } } },

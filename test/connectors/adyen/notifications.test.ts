@@ -123,7 +123,7 @@ describe('a notification from Adyen', () => {
     expect(subjectOf(await read(connection, body)).transactionId).toBeUndefined();
   });
 
-  it('an Adyen notification of a technical cancel reports it, or nothing if Adyen found no payment', async () => {
+  it('an Adyen notification of a technical cancel reports the cancel, or is ignored if Adyen found no payment', async () => {
     const canceled = await read(connection, notificationOf(modified('TECHNICAL_CANCEL', true, ID), AMOUNT));
     expect(subjectOf(canceled)).toMatchObject({ transactionId: ID, reference: PAYMENT });
     expect(kindOf(subjectOf(canceled))).toBe('declined');
@@ -224,7 +224,7 @@ describe('a notification from Adyen', () => {
     ['signature left out', { additionalData: {} }],
     ['signature of another type', { additionalData: { hmacSignature: 1 } }],
     ['signature of another length', { additionalData: { hmacSignature: 'AAAA' } }],
-  ])('an Adyen notification counts as forged if its %s was changed', async (_name, change) => {
+  ])('an Adyen notification is treated as forged if its %s was changed', async (_name, change) => {
     expect(await read(connection, tampered(change))).toEqual({
       kind: 'forged',
       detail: 'the signature is missing or wrong',
@@ -240,11 +240,11 @@ describe('a notification from Adyen', () => {
     '{"notificationItems":[1]}',
     '<xml/>',
     '{"notificationItems":{}}',
-  ])('an Adyen notification counts as forged if its body is %j', async (body) => {
+  ])('an Adyen notification is treated as forged if its body is %j', async (body) => {
     expect(await read(connection, body)).toMatchObject({ kind: 'forged' });
   });
 
-  it('an Adyen notification counts as forged if one of its items is not signed', async () => {
+  it('an Adyen notification is treated as forged if one of its items is not signed', async () => {
     const genuine = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT));
     const forged = JSON.parse(tampered({ success: 'false' }));
     const notificationItems = [...genuine.notificationItems, ...forged.notificationItems];

@@ -122,7 +122,7 @@ function refusedFor(errorCode: string, named = 422) {
 }
 
 describe('an error from Adyen', () => {
-  it('an error that names another status than its response has proves nothing', () => {
+  it('an Adyen error proves nothing if its body names a different status from that of the response', () => {
     expect(refusedFor('101')).toMatchObject({ kind: 'declined' });
     expect(refusedFor('101', 500)).toMatchObject({ kind: 'unknown' });
   });

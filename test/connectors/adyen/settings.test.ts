@@ -21,7 +21,7 @@ describe('the settings of an Adyen connection', () => {
     });
   });
 
-  it('the identity of an Adyen connection contains its address and its merchant account', async () => {
+  it('the identity of an Adyen connection contains its base URL and its merchant account', async () => {
     const connection = connectAdyen(SETTINGS);
     expect(connection.identity).toBe('https://x-checkout-live.adyenpayments.com/checkout ShopECOM');
     await connection.close();
@@ -42,7 +42,7 @@ describe('the settings of an Adyen connection', () => {
     ['redirect_methods', { IDEAL: 1 }],
     ['redirect_methods', { IDEAL: '../x' }],
     ['colour', 'green'],
-  ])('an invalid Adyen setting is rejected by name: %s is %j', (name, value) => {
+  ])('an invalid Adyen setting is rejected with a message that names it: %s is %j', (name, value) => {
     const { [name]: _left, ...rest } = SETTINGS as Record<string, string>;
     const settings = value === undefined ? rest : { ...SETTINGS, [name]: value };
     expect(() => readSettings(settings, SECRETS)).toThrow(name);
@@ -55,17 +55,20 @@ describe('the settings of an Adyen connection', () => {
     ['hmac_key', 'not-hexadecimal'],
     ['hmac_key_next', '44782DEF'],
     ['password', 'hunter2-hunter2'],
-  ])('an invalid Adyen secret is rejected by name, without its value: %s', (name, value) => {
-    const secrets: Record<string, Secret> = { ...SECRETS };
-    delete secrets[name];
-    if (value !== undefined) secrets[name] = new Secret(value);
-    let message = '';
-    try {
-      readSettings(SETTINGS, secrets);
-    } catch (error) {
-      message = String(error);
-    }
-    expect(message).toContain(name);
-    for (const secret of Object.values(secrets)) expect(message).not.toContain(secret.reveal());
-  });
+  ])(
+    'an invalid Adyen secret is rejected with a message that names it but omits its value: %s',
+    (name, value) => {
+      const secrets: Record<string, Secret> = { ...SECRETS };
+      delete secrets[name];
+      if (value !== undefined) secrets[name] = new Secret(value);
+      let message = '';
+      try {
+        readSettings(SETTINGS, secrets);
+      } catch (error) {
+        message = String(error);
+      }
+      expect(message).toContain(name);
+      for (const secret of Object.values(secrets)) expect(message).not.toContain(secret.reveal());
+    },
+  );
 });

@@ -28,7 +28,7 @@ describe('notifications from Adyen about undone payments', () => {
         reference: PAYMENT,
         signed: {
           ...{ minorUnits: 1130n, currency: 'EUR', ofPurchase: true },
-          // It decides nothing: Adyen may retry the capture.
+          // The notification decides nothing: Adyen may retry the capture.
           outcome: {
             kind: 'unknown',
             alarm: true,
@@ -37,7 +37,7 @@ describe('notifications from Adyen about undone payments', () => {
         },
       },
     ]);
-    // It may also be one of our captures, which only the first subject reports.
+    // The failed capture may also be one of ours, which only the first subject reports.
     expect(reading.subjects[0]).not.toHaveProperty('transactionId');
   });
 
@@ -81,7 +81,7 @@ describe('notifications from Adyen about undone payments', () => {
   it.each([
     ['CAPTURE', 'CAPTURE_FAILED', 'capture'],
     ['REFUND', 'REFUND_FAILED', 'refund'],
-  ])("Adyen's %s names the event that may have undone it, %s", async (done, undone, kind) => {
+  ])("Adyen's %s names the event that may have undone the operation, %s", async (done, undone, kind) => {
     const told = async (eventCode: string) => {
       const about = { ...modified(eventCode), reference: `${kind}-${ID}` };
       return subjectOf(await read(connection, notificationOf(about, AMOUNT))).signed;
@@ -91,7 +91,7 @@ describe('notifications from Adyen about undone payments', () => {
     expect((await told(undone))?.undoneBy).toBeUndefined();
   });
 
-  it("Adyen's AUTHORISATION names the technical cancel as the event that may have undone it", async () => {
+  it("Adyen's AUTHORISATION names the technical cancel as the event that may have undone the payment", async () => {
     const told = async (about: Parameters<typeof notificationOf>[0]) =>
       subjectOf(await read(connection, notificationOf(about, AMOUNT))).signed;
     const approval = await told(item('AUTHORISATION', true));

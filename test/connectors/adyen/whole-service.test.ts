@@ -8,8 +8,8 @@ import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY, type Item, notificationOf } from './fake-notifications.ts';
 
 /*
- * Events that Adyen reports only by notification, through the whole service: its fake posts to the
- * connection's URL.
+ * Events that Adyen reports only by notification, through the whole service: the fake of Adyen
+ * posts to the connection's URL.
  */
 
 let fake: FakeAdyen;
@@ -122,7 +122,7 @@ it('an authorization is restored if its capture and refund fail after success, i
   const before = await alarms();
   const failed = (eventCode: string, { transactions }: Record) =>
     told({ eventCode, psp: transactions.provider_data.transaction_id, reference: '' });
-  // It waits until the refund has failed as well.
+  // The correction waits until the refund has failed as well.
   await post(failed('CAPTURE_FAILED', captured));
   await expect.poll(alarms).toBe(before + 1);
   expect(await stateOf(payment)).toBe('REFUNDED/REFUNDED');

@@ -13,12 +13,12 @@ it('a preference that was closed early has expired once all its payments are sur
   expect(await minutesLater(9)).toMatchObject({ kind: 'unknown' });
   const asked = under.fake.requests.length;
   for (const close of [false, true]) {
-    // However far the process's clock is behind.
+    // The result is the same however far the process's clock is behind.
     expect(await withClockAhead(-3_600_000, () => minutesLater(11, close))).toMatchObject({
       kind: 'expired',
       reference,
     });
   }
-  // Closing it again would move its end.
+  // Closing the preference again would move its end.
   expect(under.fake.requests.slice(asked).map(({ method }) => method)).not.toContain('PUT');
 });

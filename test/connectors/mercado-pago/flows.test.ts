@@ -45,7 +45,7 @@ describe('payers redirected to Mercado Pago', () => {
     });
   });
 
-  it('a payer who paid twice is approved with the first payment, and an alarm names the second', async () => {
+  it('an attempt that was paid twice is approved with the first payment, and an alarm names the second', async () => {
     const { attempt, reference } = await sentAway(under);
     const first = under.fake.pay(under.fake.preference());
     const second = under.fake.pay(under.fake.preference());
@@ -78,7 +78,7 @@ describe('payers redirected to Mercado Pago', () => {
     });
   });
 
-  it('a payment is found through a notification even if another one is known and neither is listed', async () => {
+  it('a payment is found through a notification even if another is known and the search lists neither', async () => {
     const { attempt, reference } = await sentAway(under);
     const ticket = under.fake.pay(under.fake.preference(), 'pending', 'pending_waiting_payment');
     const byCard = under.fake.pay(under.fake.preference());
@@ -127,7 +127,7 @@ describe('payers redirected to Mercado Pago', () => {
     expect(under.fake.requests.at(-2)).toMatchObject({ method: 'PUT' });
   });
 
-  it('a payer who paid before the preference was closed counts as having paid', async () => {
+  it('a payment made before the preference was closed is found when a look-up closes it', async () => {
     const { attempt, reference } = await sentAway(under);
     under.fake.pay(under.fake.preference());
     expect(await lookUp(under, attempt, reference, { close: true })).toMatchObject({ kind: 'approved' });
@@ -199,7 +199,7 @@ describe("a payer on Mercado Pago's page", () => {
 });
 
 describe('the creation of a preference', () => {
-  it('a preference whose response was lost is not_sent, and the transaction ends without a payer', async () => {
+  it('a preference whose response was lost is not_sent, and a look-up that closes it reports the same', async () => {
     const attempt = attemptInPesos();
     under.fake.lose(/^POST .checkout/, 'after');
     expect(await under.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'unreachable' });

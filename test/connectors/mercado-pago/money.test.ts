@@ -4,7 +4,7 @@ import { differingAmount, toAmount } from '#src/connectors/mercado-pago/money.ts
 import { amountIn } from '#src/connectors/mercado-pago/to-provider.ts';
 import { CURRENCIES, currencyDigits, formatMoney, largestAmount, parseMoney } from '#src/money.ts';
 
-/** ISO 4217 defines two decimal places for the second currency; Mercado Pago accepts none for either. */
+/** ISO 4217 defines two decimal places for COP; Mercado Pago accepts none for either. */
 const WHOLE_UNITS = ['CLP', 'COP'];
 const money = fc.constantFrom(...CURRENCIES).chain((currency) => {
   const max = largestAmount(currency)?.minorUnits ?? 0n;
@@ -36,7 +36,7 @@ describe('amounts at Mercado Pago', () => {
     );
   });
 
-  it("Mercado Pago's amounts that differ by the smallest unit are different in every ISO 4217 currency", () => {
+  it('a Mercado Pago amount that differs from ours by the smallest unit is detected in every currency', () => {
     fc.assert(
       fc.property(money, (asked) => {
         const other = toAmount({ ...asked, minorUnits: asked.minorUnits + 1n });

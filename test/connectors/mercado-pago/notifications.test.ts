@@ -69,7 +69,7 @@ describe('webhooks from Mercado Pago', () => {
       const hint = { reference: String(id) };
       const told = { kind: 'approved', endedDisputes: stage ? ended : [] };
       expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(told);
-      // A search may show an earlier state: only the read by ID counts.
+      // A search may show an earlier state: only the payment read by its ID counts.
       const stale = {
         ...under.fake.payments.get(String(id)),
         status: 'approved',
@@ -157,7 +157,7 @@ describe('the signature of a webhook', () => {
     expect(verify({ ...signed, query: 'data.id=ABD&type=payment' })).toMatchObject({ kind: 'forged' });
   });
 
-  it('deliveries of one notification have the same key, and another notification has another', () => {
+  it('deliveries of one notification have the same key, and different notifications have different keys', () => {
     const ts = '1704908010';
     const keyOf = (requestId: string) => verify(webhookOf('123', { ts, requestId }));
     expect(keyOf('a')).toEqual(keyOf('a'));

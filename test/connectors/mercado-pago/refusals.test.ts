@@ -85,7 +85,7 @@ describe('the status of a Mercado Pago payment', () => {
     },
   );
 
-  it.each(STATES)("Mercado Pago's payment status %s decides: %s", (state = '', kind = '') => {
+  it.each(STATES)("Mercado Pago's payment status %s means the outcome %s", (state = '', kind = '') => {
     const [status = '', detail = ''] = state.split('/');
     const payment = paymentAnswer(attempt, { status, status_detail: detail });
     expect(fromPayments([readPayment(payment)], 'preference', asked).kind).toBe(kind);

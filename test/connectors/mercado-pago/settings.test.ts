@@ -38,7 +38,7 @@ describe('the settings of a Mercado Pago connection', () => {
     await connection.close();
   });
 
-  it("Mercado Pago's settings identify the account, so that its token may be renewed", async () => {
+  it("Mercado Pago's settings identify the account, so that its token can be renewed", async () => {
     const connection = connect({ account_id: '123456789' }, { webhook_secret: WEBHOOK_SECRET });
     expect(connection).toMatchObject({
       identity: 'https://api.mercadopago.com 123456789',
@@ -65,11 +65,14 @@ describe('the settings of a Mercado Pago connection', () => {
     ['webhook_secret', {}, { webhook_secret: 'short' }],
     ['webhook_secret_next', {}, { webhook_secret_next: 'with a space in it' }],
     ['secret client_secret', {}, { client_secret: TOKEN }],
-  ])("Mercado Pago's settings are rejected by name: %s", (name, settings, secrets) => {
-    const refused = () => connect(settings, secrets);
-    expect(refused).toThrow(name);
-    for (const secret of [TOKEN, ...Object.values(secrets)]) {
-      expect(refused).not.toThrow(secret);
-    }
-  });
+  ])(
+    "Mercado Pago's invalid settings and secrets are rejected with a message that names them: %s",
+    (name, settings, secrets) => {
+      const refused = () => connect(settings, secrets);
+      expect(refused).toThrow(name);
+      for (const secret of [TOKEN, ...Object.values(secrets)]) {
+        expect(refused).not.toThrow(secret);
+      }
+    },
+  );
 });

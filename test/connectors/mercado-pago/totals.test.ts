@@ -29,7 +29,7 @@ describe('refunded amounts in look-ups at Mercado Pago', () => {
     await refundThere(10.5);
     expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 101_050n } });
     await refundThere(1_990);
-    // Its state says so, too.
+    // The payment's status also says that everything was refunded.
     Object.assign(paidThere, { transaction_amount_refunded: undefined });
     expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 300_050n } });
   });

@@ -88,7 +88,7 @@ const disputesOf = async (id: string) =>
     .filter(({ type }: Record) => type === 'CHARGEBACK')
     .map(({ amount, status }: Record) => [amount, status]);
 
-it('a payment is IN_DISPUTE, then CHARGEBACK if PayPal decides for the payer, with both events', async () => {
+it('a payment is IN_DISPUTE, then CHARGEBACK if PayPal decides for the payer, with an event for each', async () => {
   const payment = await pay();
   await dispute(payment, {});
   expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
@@ -126,10 +126,10 @@ it('a partly lost dispute shows the lost amount', async () => {
 
 it.each([
   ['twice', [{}, {}, resolved('DENIED'), resolved('DENIED')], 'SUCCEEDED/APPROVED'],
-  ['the end first', [resolved('ACCEPTED'), { status: 'UNDER_REVIEW' }, {}], 'CHARGEBACK/LOST'],
-  ['an end before the start', [resolved('DENIED'), {}], 'SUCCEEDED/APPROVED'],
+  ['the outcome first', [resolved('ACCEPTED'), { status: 'UNDER_REVIEW' }, {}], 'CHARGEBACK/LOST'],
+  ['an outcome before the opening', [resolved('DENIED'), {}], 'SUCCEEDED/APPROVED'],
   ['an appeal by the payer', [{}, resolved('DENIED'), resolved('RESOLVED_BUYER_FAVOUR')], 'CHARGEBACK/LOST'],
-  ['an unknown end', [{}, resolved('A_NEW_ONE')], 'IN_DISPUTE/RECEIVED'],
+  ['an unknown outcome', [{}, resolved('A_NEW_ONE')], 'IN_DISPUTE/RECEIVED'],
 ])(
   'late, repeated and unordered events do not undo later stages of a dispute: %s',
   async (_how, told, state) => {
@@ -214,7 +214,7 @@ it.each([0, 1, 2])('a reversal is part of its dispute, whichever comes first (%i
   }
 });
 
-it('a reversal is part of only one dispute: another continues when that one is closed', async () => {
+it('a reversal is part of only one dispute: a second dispute continues when the first is closed', async () => {
   const payment = await pay();
   await post(reversalEvent(payment.captureId, {}, `WH-${randomUUID()}`));
   await dispute(payment, {}, { dispute_id: 'PP-R-7' }, resolved('NONE'));

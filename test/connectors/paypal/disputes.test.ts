@@ -85,14 +85,14 @@ describe('a dispute at PayPal', () => {
 
   it.each([
     ['part of the payment', usd('12.50'), 1_250n],
-    ['no number', usd('much'), undefined],
+    ['not a number', usd('much'), undefined],
     ['less than nothing', usd('-1.00'), undefined],
-    ['too many decimals', usd('1.001'), undefined],
+    ['too many decimal places', usd('1.001'), undefined],
     ['an object', usd({}), undefined],
     ['no currency', { value: '12.50' }, undefined],
     ['nothing', undefined, undefined],
   ])(
-    'a dispute at PayPal has the reported amount if that is valid: %s',
+    'a dispute at PayPal has the reported amount if that amount is valid: %s',
     async (_of, dispute_amount, minorUnits) => {
       const money = minorUnits === undefined ? undefined : { minorUnits, currency: 'USD' };
       expect((await subjectOf({ dispute_amount }))?.dispute?.money).toEqual(money);
@@ -146,7 +146,7 @@ describe('a dispute at PayPal', () => {
 });
 
 describe('the transactions of a dispute', () => {
-  it('the transactions of a dispute may be identified by custom alone', async () => {
+  it('the transactions of a dispute can be identified by the field custom alone', async () => {
     const custom = { seller_transaction_id: DISPUTED_CAPTURE, custom: TRANSACTION };
     expect(await subjectOf({ disputed_transactions: [custom] })).toMatchObject({
       transactionId: TRANSACTION,
@@ -215,7 +215,7 @@ describe('the transactions of a dispute', () => {
     // Not PayPal's own response.
     { status: 404, body: { gone: true } },
   ] as const)(
-    'PayPal is asked to send a dispute again while it does not say whose the capture is: %j',
+    'PayPal is asked to send a dispute again if the disputed capture cannot be read: %j',
     async (trouble) => {
       const { attempt, reference } = await paid(paypal);
       const disputed_transactions = [{ seller_transaction_id: reference.split('/')[1] }];
@@ -239,7 +239,7 @@ describe('a reversal of a capture', () => {
   const REVERSED = { stage: 'opened', money: { minorUnits: 3_000n, currency: 'USD' } };
 
   it.each([{ custom_id: TRANSACTION }, { invoice_id: TRANSACTION }])(
-    'a reversal of a capture is a dispute without an ID, of the transaction that it names: %j',
+    'a reversal of a capture is a dispute without an ID, of the transaction named in the reversal: %j',
     async (named) => {
       expect(await read(reversalEvent(DISPUTED_CAPTURE, named))).toEqual({
         kind: 'about',

@@ -49,7 +49,7 @@ describe('a payment by PayPal', () => {
     expect(JSON.stringify(outcome)).not.toContain('payer@example.com');
   });
 
-  it("a payer follows PayPal's page in their browser", async () => {
+  it("a payer who agrees on PayPal's page returns to us, and the payment can be completed", async () => {
     const { attempt, outcome, orderId } = await sent(paypal);
     expect(await (await fetch(outcome.redirectUrl)).text()).toContain('approve');
     const url = `${paypal.fake.url}/checkoutnow/approve?token=${orderId}`;
@@ -58,7 +58,7 @@ describe('a payment by PayPal', () => {
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
   });
 
-  it('a PayPal order that is completed before the payer agreed moves no money and is pending', async () => {
+  it('completing a PayPal order before the payer has agreed moves no money and leaves the order pending', async () => {
     const { attempt, orderId } = await sent(paypal);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'pending' });
     expect(paypal.fake.ledger.orders.get(orderId)?.captures).toEqual([]);
@@ -111,7 +111,7 @@ describe('a lost creation of an order', () => {
     },
   );
 
-  it("a PayPal order whose creation was lost is found by a repeat under its ID, with the payer's address", async () => {
+  it("a PayPal order whose creation was lost is found by a repeat under its ID, with the payer's URL", async () => {
     const attempt = redirectAttempt();
     paypal.fake.trouble(CREATE, 'lost after');
     await paypal.connection.pay(attempt);
@@ -123,7 +123,7 @@ describe('a lost creation of an order', () => {
     expect(second?.body).toBe(first?.body);
   });
 
-  it('the creation of a PayPal order is not repeated to close it, or if its ID may be forgotten', async () => {
+  it('a PayPal order is not created again to close it, or if PayPal may have forgotten the request ID', async () => {
     const attempt = redirectAttempt();
     const ageMs = 6 * HOUR_MS;
     expect(await lookUp(paypal, attempt, undefined, { ageMs })).toMatchObject({ kind: 'not_sent' });

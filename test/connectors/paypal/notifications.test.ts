@@ -99,13 +99,13 @@ describe('a notification from PayPal', () => {
     expect(await read(paypal.fake.notify(body))).toEqual({ kind: 'ignored' });
   });
 
-  it('a PayPal notification counts as forged if any byte was changed', async () => {
+  it('a PayPal notification is treated as forged if any byte was changed', async () => {
     const notification = paypal.fake.notify(CAPTURED);
     const body = Buffer.from(Buffer.from(notification.body).toString().replace('3000.00', '9000.00'));
     expect(await read({ ...notification, body })).toMatchObject(forged);
   });
 
-  it('a PayPal notification counts as forged if it was signed for the webhook of another account', async () => {
+  it('a PayPal notification is treated as forged if it was signed for the webhook of another account', async () => {
     expect(await read(paypal.fake.notify(CAPTURED, { webhookId: '9XX00000X000000XX' }))).toMatchObject(
       forged,
     );
@@ -136,7 +136,7 @@ describe('a notification from PayPal', () => {
     expect(second).toEqual(first);
   });
 
-  it('a PayPal notification is accepted for days of repeats, and counts as forged if older or in the future', async () => {
+  it('a PayPal notification is treated as forged if it is too old to be a repeat, or comes from the future', async () => {
     const now = Date.now();
     const old = (atMs: number) => read(paypal.fake.notify(CAPTURED, { atMs }), now);
     expect(await old(now - 5 * DAY_MS)).toMatchObject(forged);
@@ -157,7 +157,7 @@ describe('a notification from PayPal', () => {
     `https://api.paypal.com/${'a'.repeat(600)}`,
     '',
   ])(
-    'a PayPal notification with a foreign certificate counts as forged, without a call to PayPal: %s',
+    'a PayPal notification with a foreign certificate is treated as forged, without a call to PayPal: %s',
     async (url) => {
       const notification = changed(paypal.fake.notify(CAPTURED), { 'paypal-cert-url': url });
       expect(await read(notification)).toMatchObject(forged);
@@ -171,7 +171,7 @@ describe('a notification from PayPal', () => {
     ['paypal-transmission-time', 'yesterday'],
     ['paypal-auth-algo', 'none'],
   ])(
-    'a PayPal notification without a valid %s counts as forged, without a call to PayPal',
+    'a PayPal notification without a valid %s is treated as forged, without a call to PayPal',
     async (name, value) => {
       expect(await read(changed(paypal.fake.notify(CAPTURED), { [name]: value }))).toMatchObject(forged);
       expect(paypal.fake.requests).toEqual([]);
@@ -179,7 +179,7 @@ describe('a notification from PayPal', () => {
   );
 
   it.each(['', '[]', 'null', '\ufeff{}', '<html>'])(
-    'a PayPal notification counts as forged if its body is not a JSON object: %j',
+    'a PayPal notification is treated as forged if its body is not a JSON object: %j',
     async (body) => {
       expect(await read(paypal.fake.notify(body))).toMatchObject(forged);
     },

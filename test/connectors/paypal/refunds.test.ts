@@ -73,7 +73,7 @@ describe('a refund by PayPal', () => {
     expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(1);
   });
 
-  it('a PayPal refund is found by its request ID if PayPal lists refunds without their owners', async () => {
+  it('a PayPal refund is found by its request ID if PayPal lists refunds without our transaction IDs', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const [one, another] = [PART, PART].map((money) => operationOn(attempt, reference, { money }));
     if (!one || !another) throw new Error('expected two');
@@ -150,9 +150,9 @@ describe('a refund by PayPal', () => {
 
   it.each<[string, (order: Pick<FakeOrder, 'captures' | 'refunds'>) => void]>([
     ['lists no refund', ({ refunds }) => void refunds.splice(0)],
-    ['does not name the owners', ({ refunds }) => forget(refunds[1])],
+    ['lists a refund without our ID', ({ refunds }) => forget(refunds[1])],
     [
-      'does not name the owners, and shows its capture in an earlier state',
+      'lists a refund without our ID, and shows its capture in an earlier state',
       ({ captures, refunds }) => {
         Object.assign(captures[0] ?? {}, { status: 'COMPLETED' });
         forget(refunds[1]);
@@ -213,7 +213,7 @@ describe('a refund by PayPal', () => {
     });
   });
 
-  it('a PayPal refund is never looked up by an ID in another form', async () => {
+  it('a PayPal refund is never looked up by an ID that does not have PayPal’s form', async () => {
     const { attempt, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     await paypal.connection.refund?.(operation);
@@ -222,7 +222,7 @@ describe('a refund by PayPal', () => {
     expect(paypal.seen(/GET .*\/refunds\//)).toBe(0);
   });
 
-  it('a PayPal refund acts on the capture of its payment unless its target names another', async () => {
+  it('a PayPal refund acts on the capture of its payment unless its target names another capture', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const { payment } = operationOn(attempt, reference);
     const target = { ...payment, reference: undefined };
@@ -253,7 +253,7 @@ describe('a refund by PayPal', () => {
   });
 });
 
-/** Removes the ids of a refund's transaction. */
+/** Removes our transaction's id from a refund. */
 function forget(refund: Json | undefined): void {
   for (const name of ['custom_id', 'invoice_id']) delete refund?.[name];
 }

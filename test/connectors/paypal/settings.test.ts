@@ -19,7 +19,7 @@ describe("PayPal's settings", () => {
     await connection.close();
   });
 
-  it("PayPal's settings identify the account, so that the credentials may be replaced", async () => {
+  it("PayPal's settings identify the account, so that the credentials can be replaced", async () => {
     const connection = connect({ account_id: '7ABCDEFGHJKLM' });
     expect(connection.identity).toBe('https://api-m.paypal.com 7ABCDEFGHJKLM');
     expect(connection.accountNamedBy).toBeUndefined();
@@ -39,12 +39,12 @@ describe("PayPal's settings", () => {
     ['locale', { locale: 'Spanish' }],
     ['send_shipping_address', { send_shipping_address: 'yes' }],
     ['colour', { colour: 'red' }],
-  ])('an invalid PayPal setting is rejected by name: %s in %j', (name, settings) => {
+  ])('an invalid PayPal setting is rejected with a message that names it: %s in %j', (name, settings) => {
     expect(() => connect(settings)).toThrow(name);
   });
 
   it.each(['client_id', 'client_secret'])(
-    "PayPal's settings without a valid %s are rejected without showing it",
+    "PayPal's settings without a valid %s are rejected, and its value is not shown",
     (name) => {
       expect(() => connect({}, { ...SECRETS, [name]: undefined as unknown as Secret })).toThrow(name);
       const wrong = { ...SECRETS, [name]: new Secret('with space') };

@@ -40,12 +40,12 @@ describe('refunded amounts in look-ups at PayPal', () => {
   );
 
   it.each<[string, Json[]]>([
-    ['lists none', []],
+    ['lists no refund', []],
     [
-      'has one in another currency',
+      'has a refund in another currency',
       [{ status: 'COMPLETED', amount: { currency_code: 'EUR', value: '1.00' } }],
     ],
-    ['has one without an amount', [{ status: 'COMPLETED' }]],
+    ['has a refund without an amount', [{ status: 'COMPLETED' }]],
   ])('a look-up reports no totals, with an alarm, if the order %s', async (_how, refunds) => {
     const { order, refundThere, told } = await payment();
     refundThere('10');
@@ -68,7 +68,7 @@ describe("PayPal's notifications of refunds", () => {
   });
 
   it.each(['PAYMENT.CAPTURE.REFUNDED', 'PAYMENT.REFUND.COMPLETED'])(
-    'a refund notification without our ID belongs to the payment of its capture: %s',
+    'a refund notification without our ID is about the payment of its capture: %s',
     async (type) => {
       const { attempt, order } = await payment();
       expect(await read(linked(order.captures[0]?.id ?? ''), type)).toMatchObject({
@@ -77,7 +77,7 @@ describe("PayPal's notifications of refunds", () => {
     },
   );
 
-  it('a refund notification with our ID belongs to our refund, whatever its capture', async () => {
+  it('a refund notification with our ID is about our refund, whatever its capture', async () => {
     const transactionId = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
     expect(await read({ ...linked('X'), custom_id: transactionId })).toMatchObject({
       subjects: [{ transactionId }],
@@ -89,7 +89,7 @@ describe("PayPal's notifications of refunds", () => {
     expect(await read({ id: '09E71677NS257044M' })).toEqual({ kind: 'ignored' });
   });
 
-  it('PayPal is asked to send a refund notification again while it does not say whose the capture is', async () => {
+  it('PayPal is asked to send a refund notification again if the refunded capture cannot be read', async () => {
     const { order } = await payment();
     paypal.fake.trouble(/captures/, 'error before');
     expect(await read(linked(order.captures[0]?.id ?? ''))).toMatchObject({ kind: 'send_again' });

@@ -46,7 +46,7 @@ it.each<[string, JsonObject]>([
   expect(opened(change).kind).toBe('unknown');
 });
 
-it('an error in the provider’s own form means that nothing was opened', () => {
+it('an error in the provider’s own form means that no enrollment was opened', () => {
   expect(opened({ error: { type: 'invalid_request', message: 'no' } }, 400).kind).toBe('not_sent');
   expect(fromAgreement({ kind: 'unknown', detail: 'timeout' }, ENROLLMENT, 'SANDBOX').kind).toBe('unknown');
 });

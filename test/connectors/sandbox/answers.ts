@@ -20,7 +20,7 @@ export function chargeAnswer(attempt: PaymentAttempt): JsonObject {
   };
 }
 
-/** Its decline of a card attempt. */
+/** The sandbox provider's decline of a card attempt. */
 export function declinedAnswer(attempt: PaymentAttempt, responseCode: string): JsonObject {
   return {
     ...chargeAnswer(attempt),
@@ -32,7 +32,7 @@ export function declinedAnswer(attempt: PaymentAttempt, responseCode: string): J
   };
 }
 
-/** Its response to a charge that first requires a challenge for the payer. */
+/** The sandbox provider's response to a charge that first requires a challenge for the payer. */
 export function challenged(approval: JsonObject): JsonObject {
   return {
     ...approval,
@@ -44,7 +44,7 @@ export function challenged(approval: JsonObject): JsonObject {
   };
 }
 
-/** Its approval of a card verification. */
+/** The sandbox provider's approval of a card verification. */
 export function verificationAnswer(attempt: PaymentAttempt): JsonObject {
   const { captured, ...approval } = chargeAnswer(attempt);
   return { ...approval, object: 'verification', id: `vf_${ID}` };

@@ -14,7 +14,7 @@ const PREVIOUS = 'the previous notification secret';
 
 let provider: ProviderUnderTest;
 let connection: ProviderConnection;
-/** The notifications that the provider sent to our address. */
+/** The notifications that the provider sent to our URL. */
 const notified: { headers: IncomingHttpHeaders; body: string }[] = [];
 let ourselves: Site;
 let notificationUrl: string;
@@ -77,7 +77,7 @@ describe('notifications from the sandbox provider', () => {
     }
   });
 
-  it('a notification from the sandbox about a completion is about its order', async () => {
+  it('a notification from the sandbox about a completion names the order', async () => {
     const method = { kind: 'wallet_redirect', type: 'WALLET_D' } as const;
     const attempt = redirectAttempt({ notificationUrl, method } as object);
     const outcome = await connection.pay(attempt);
@@ -99,7 +99,7 @@ describe('notifications from the sandbox provider', () => {
     ['a short signature', 't=1767225600,v1=00'],
     ['a wrong signature', `t=1767225600,v1=${'0'.repeat(64)}`],
     ['a signature with another secret', signatureOf('{}', ['another'], Date.now())],
-  ])('a notification from the sandbox counts as forged if it has %s', async (_name, signature) => {
+  ])('a notification from the sandbox is treated as forged if it has %s', async (_name, signature) => {
     const headers = { 'sandbox-signature': signature };
     expect(await reading(raw({ headers, body: '{}' }))).toMatchObject({ kind: 'forged' });
   });

@@ -153,7 +153,7 @@ describe('operations at the sandbox provider', () => {
     expect(await connection.refund?.(operation)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
   });
 
-  it('a verified card is found again', async () => {
+  it('the verification of a card is found by a look-up', async () => {
     const attempt = verificationAttempt();
     expect(await connection.pay(attempt)).toMatchObject({ kind: 'approved' });
     expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'approved' });
@@ -174,7 +174,7 @@ describe('payers at the sandbox provider', () => {
     ['pay', { kind: 'approved', reference: expect.stringMatching(/^wo_/) }],
     ['decline', { kind: 'declined', iso8583Code: '05' }],
     ['leave', { kind: 'declined', iso8583Code: '17' }],
-  ])("a payer who presses %s on the wallet's page gets the outcome", async (action, outcome) => {
+  ])("a payment gets its outcome when the payer presses %s on the wallet's page", async (action, outcome) => {
     const attempt = redirectAttempt();
     const url = redirectOf(await connection.pay(attempt));
     expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'redirect', redirectUrl: url });
@@ -209,12 +209,12 @@ describe('payers at the sandbox provider', () => {
     ['CHALLENGE_PASSED', { kind: 'approved', authorizationCode: expect.stringMatching(/^[A-Z0-9]{6}$/) }],
     ['CHALLENGE_FAILED', { kind: 'declined', iso8583Code: '05' }],
     ['CHALLENGE_ABANDONED', { kind: 'redirect' }],
-  ])('a card with a challenge at the sandbox: %s', async (name, outcome) => {
+  ])('a challenge at the sandbox leads to the outcome of its magic card: %s', async (name, outcome) => {
     const attempt = cardAttempt(magic(name));
     const sent = await connection.pay(attempt);
     const url = redirectOf(sent);
     expect(url).toMatch(/\/challenge\/ch_/);
-    // The code does not exist yet, so the record contains null.
+    // There is no response code yet, so the record contains null.
     expect(sent).not.toHaveProperty('providerData.iso8583ResponseCode', expect.anything());
     await act(url, 'pay');
     expect(await lookUp(lookUpOf(attempt))).toMatchObject(outcome);

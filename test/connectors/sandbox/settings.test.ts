@@ -40,13 +40,13 @@ describe('invalid settings of the sandbox', () => {
     ['a setting that does not exist', { base_url, acquirrer: 'SECRET' }, /acquirrer/],
   ];
   for (const [name, settings, message] of cases) {
-    it(`${name} is rejected by name, without the value`, () => {
+    it(`${name} is rejected with a message that names the setting but omits its value`, () => {
       expect(() => readSettings(settings, secrets)).toThrow(message);
       expect(() => readSettings(settings, secrets)).not.toThrow(/SECRET/);
     });
   }
 
-  it('a missing or unusable api_key is rejected by name, without the value', () => {
+  it('a missing or unusable api_key is rejected with a message that names it but omits its value', () => {
     expect(() => readSettings({ base_url }, {})).toThrow(/api_key/);
     expect(() => readSettings({ base_url }, { api_key: new Secret('SECRET\n') })).toThrow(/api_key/);
     expect(() => readSettings({ base_url }, { api_key: new Secret('SECRET\n') })).not.toThrow(/SECRET/);

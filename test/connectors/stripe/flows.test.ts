@@ -103,7 +103,7 @@ describe('a payment by Stripe', () => {
     expect(stripe.fake.ledger.intents.size).toBe(1);
   });
 
-  it('a Stripe payment is found a day later by the ID in a notification if its own was not reported', async () => {
+  it('a Stripe payment whose ID was not reported is found days later by the ID in a notification', async () => {
     const attempt = cardWith(approve, {});
     const { reference = '' } = await paid(stripe, attempt);
     stripe.fake.pace.searchLagMs = 7 * 24 * 3_600_000;
@@ -122,7 +122,7 @@ describe('a payment by Stripe', () => {
     expect(stripe.fake.requests).toEqual([]);
   });
 
-  it('a Stripe payment with a refused key is not sent, which counts against the connection', async () => {
+  it('a Stripe payment with a refused key is not_sent, as if Stripe were unreachable', async () => {
     const other = await openStripe({ apiKey: 'sk_test_revoked' });
     expect(await other.connection.pay(cardAttempt(approve))).toMatchObject({
       kind: 'not_sent',
@@ -236,7 +236,7 @@ describe('3-D Secure', () => {
     },
   );
 
-  it("3-D Secure is not requested again after external results, whose ECI is sent with Stripe's two digits", async () => {
+  it("3-D Secure is not requested again after external results, whose ECI is sent as Stripe's two digits", async () => {
     const strict = await openStripe({ settings: { request_three_d_secure: 'any' } });
     const threeDSecure = { version: '2.2.0', cryptogram: 'M6+990I6=', electronicCommerceIndicator: '5' };
     await paid(strict, cardWith(approve, { threeDSecure }));
@@ -246,7 +246,7 @@ describe('3-D Secure', () => {
     await strict.close();
   });
 
-  it('3-D Secure is requested if the merchant names a setup without results, or the connection says so', async () => {
+  it('3-D Secure is requested if the merchant names a setup without results, or if the settings require it', async () => {
     expect(await stripe.connection.pay(cardWith(approve, { threeDSecureSetupId: 'setup-1' }))).toMatchObject({
       kind: 'redirect',
     });

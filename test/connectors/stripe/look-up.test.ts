@@ -60,7 +60,7 @@ describe('a lost confirmation', () => {
       const outcome = await (fault === 'silent' ? stripe.impatient : stripe.connection).pay(attempt);
       expect(outcome).toMatchObject({ kind: 'unknown', reference: expect.stringMatching(/^pi_/) });
       expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind });
-      // So does a look-up without any stored outcome, as after the process has died.
+      // A look-up without any stored outcome, as after the process has died, also finds it.
       expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind });
       expect(stripe.intent().id).toBe(referenceOf(outcome));
     },

@@ -25,7 +25,7 @@ function expected(whole: bigint, decimals: string, currency: string): bigint | u
 }
 
 describe("Stripe's amounts", () => {
-  it.each([...CURRENCIES])("Stripe's amounts in %s are in Stripe's units", (currency) => {
+  it.each([...CURRENCIES])('amounts in %s are converted to the units that Stripe documents', (currency) => {
     const digits = currencyDigits(currency) ?? 0;
     const decimals = fc
       .integer({ min: 0, max: 10 ** digits - 1 })

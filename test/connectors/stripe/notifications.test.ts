@@ -102,13 +102,13 @@ describe('a notification from Stripe', () => {
     ['a scheme other than v1', good.replace('v1=', 'v0=')],
     ['a signature cut short', good.replace(/v1=(\w{63})\w/, 'v1=$1')],
     ['a signature that is not hexadecimal', good.replace(/v1=\w{64}/, `v1=${'z'.repeat(64)}`)],
-  ])('a Stripe notification with %s counts as forged', (_what, signature) => {
+  ])('a Stripe notification with %s is treated as forged', (_what, signature) => {
     const reading = read(SUCCEEDED, signature);
     expect(reading).toMatchObject({ kind: 'forged' });
     expect(JSON.stringify(reading)).not.toContain('whsec');
   });
 
-  it('a Stripe notification counts as forged if the connection has no secret', () => {
+  it('a Stripe notification is treated as forged if the connection has no secret', () => {
     expect(readSigned(SUCCEEDED, { webhookSecrets: [] })).toMatchObject({ kind: 'forged' });
   });
 
@@ -155,9 +155,9 @@ describe('a notification from Stripe', () => {
     ],
     ['a type that only contains a payment', event('x.payment_intent.succeeded', intentAnswer(attempt))],
     ['a type that only contains a refund', event('x.refund.created', refundAnswer(attempt.transactionId, 1))],
-    ['a refund that is no refund', event('refund.created', intentAnswer(attempt))],
+    ['a refund event without a refund', event('refund.created', intentAnswer(attempt))],
     [
-      'a payment that is no payment',
+      'a payment event without a payment',
       event('payment_intent.succeeded', refundAnswer(attempt.transactionId, 1)),
     ],
     [
@@ -182,7 +182,7 @@ describe('a notification from Stripe', () => {
     expect(readSigned(body)).not.toHaveProperty('subjects.0.reference');
   });
 
-  it('a Stripe notification whose type only begins with that of a creation is read', () => {
+  it('a Stripe notification whose type only begins like that of a creation is read', () => {
     expect(readSigned(event('payment_intent.created.x', intentAnswer(attempt)))).toMatchObject({
       kind: 'about',
     });

@@ -29,7 +29,7 @@ describe('operations at Stripe', () => {
     ['no mark', undefined, 'approved'],
     ["another capture's mark", randomUUID(), 'unknown'],
   ] as const)(
-    'a capture at Stripe never counts as not made if Stripe responds with %s',
+    'a capture at Stripe is never reported as not made if Stripe responds with %s',
     async (_, mark, kind) => {
       const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
       const capture = operationOn(attempt, reference);
@@ -46,7 +46,7 @@ describe('operations at Stripe', () => {
 
   it.each([
     ['of the same amount matches, with an alarm', 300_000n, { kind: 'approved', alarm: true }],
-    ['of another amount shows that it was never made', 100_000n, { kind: 'not_sent' }],
+    ['of another amount shows that the lost one was never made', 100_000n, { kind: 'not_sent' }],
   ])('when a lost capture is looked up, a capture without a mark %s', async (_, minorUnits, expected) => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     stripe.fake.ledger.capture(String(reference), { amount_to_capture: 300_000 });

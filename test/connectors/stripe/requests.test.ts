@@ -101,7 +101,7 @@ beforeAll(async () => {
   for (const [name, flow] of Object.entries(FLOWS)) {
     const stripe = await openStripe();
     await flow(stripe);
-    // The first two go out at once.
+    // The first two requests are sent at the same time, in either order.
     const requests = [...stripe.fake.requests];
     if (/methods$/.test(requests[1]?.call ?? '')) requests.splice(0, 2, ...requests.slice(0, 2).reverse());
     seen.set(name, requests);

@@ -77,7 +77,7 @@ it('only the worker that holds an attempt may write that it is still open', () =
   expect([APPROVED, declined('51'), NOT_SENT, REDIRECT].map(openOf)).toEqual([false, false, false, false]);
 });
 
-it('the change names its attempt, the reference, the stored card and its event', () => {
+it('the change of an attempt names the attempt, the reference, the stored card and the event', () => {
   const { attempt, change } = changed({ ...APPROVED, reference: 'theirs' } as Outcome);
   expect(change).toMatchObject({
     ...{ record: attempt.record, event: 'payment.purchase', reopens: undefined, retakes: undefined },

@@ -129,7 +129,7 @@ describe('planCapture', () => {
     });
   });
 
-  it('planCapture refuses a capture when nothing remains, and when the provider does not capture', () => {
+  it('planCapture refuses a capture when nothing remains, and when the provider does not offer captures', () => {
     expect(refusalOf(() => planCapture(authorized({ captured: 100n }), undefined, 0, ABLE))).toMatchObject({
       reason: 'INVALID_STATUS',
       message: expect.stringContaining('nothing left to capture; nothing was sent'),
@@ -152,7 +152,7 @@ describe('planCancel', () => {
     expect(planCancel(authorized({ captured: 99n }), ABLE)).toMatchObject({ money: usd(1n), isWhole: false });
   });
 
-  it('planCancel refuses a cancel when nothing remains, and when the provider does not cancel', () => {
+  it('planCancel refuses a cancel when nothing remains, and when the provider does not offer cancels', () => {
     expect(refusalOf(() => planCancel(purchased(), ABLE))).toMatchObject({ reason: 'INVALID_STATUS' });
     expect(refusalOf(() => planCancel(authorized(), CARDS_ONLY))).toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',
@@ -209,7 +209,7 @@ describe('planRefund', () => {
     expect(planRefund(purchased(), whole, usd(99n), ABLE)).toMatchObject({ isWhole: false });
   });
 
-  it('planRefund refuses a refund when nothing remains, and when the provider does not refund', () => {
+  it('planRefund refuses a refund when nothing remains, and when the provider does not offer refunds', () => {
     expect(refusalOf(() => planRefund(authorized(), whole, undefined, ABLE))).toMatchObject({
       reason: 'INVALID_STATUS',
       message: expect.stringContaining('nothing left to refund'),

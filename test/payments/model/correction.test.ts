@@ -26,7 +26,7 @@ it.each<[string, PaymentState, string, string]>([
   ['never fails a cancel', operated(approved(false), 'CANCEL', 1n, 'first'), 'first', 'contradiction'],
   ['waits for another operation', begun(CAPTURED, 'CAPTURE', 10n, 'second'), 'first', 'waiting'],
   [
-    'fails no capture whose money was refunded',
+    'does not fail a capture whose money was refunded',
     operated(CAPTURED, 'REFUND', 1n, 'second'),
     'first',
     'contradiction',
@@ -56,7 +56,7 @@ it.each<[string, PaymentState, Outcome, string]>([
   ['of the declined charge is accepted', declinedBeside(), CORRECTED, 'applied'],
   ['beside another declined attempt is accepted', declinedBeside('DECLINED'), CORRECTED, 'applied'],
   [
-    'that is no correction is a contradiction',
+    'that is not a correction is a contradiction',
     declinedBeside(),
     { ...APPROVED, reference: 'base-reference' },
     'contradiction',

@@ -99,7 +99,7 @@ it('a dispute of an unfinished payment, or during an operation, waits', () => {
   expect(told(begun(approved(true), 'REFUND', 10n, 'first'), OPENED).change).toBe('waiting');
 });
 
-it('a report for open disputes counts only if its dispute is recorded as open', () => {
+it('a report that applies only to open disputes changes nothing unless its dispute is recorded as open', () => {
   const only = { onlyOpen: true };
   const won: Dispute = { ...OPENED, stage: 'won' };
   expect(told(approved(true), won, only).change).toBe('unchanged');
@@ -137,24 +137,24 @@ it.each<[string, readonly Dispute[], Dispute, string | undefined]>([
   ],
   ['without an id is about the open dispute', [named('a'), named('b', 'won')], named(undefined, 'won'), '0'],
   ['without an id repeats the open dispute', [named('a')], named(undefined), undefined],
-  ['without an id repeats an open dispute without one', [named(undefined)], named(undefined), undefined],
+  ['without an id repeats an open dispute without an id', [named(undefined)], named(undefined), undefined],
   ['without an id does not open a dispute again', [named('a', 'won')], named(undefined), undefined],
   [
-    'without an id is about the open dispute, which has one',
+    'without an id is about the open dispute, which has an id',
     [named(undefined, 'won'), named('a')],
     named(undefined, 'won'),
     '1',
   ],
-  ['with an id gives it to an open dispute without one', [named(undefined)], named('a'), '0'],
+  ['with an id gives that id to an open dispute without an id', [named(undefined)], named('a'), '0'],
   [
     'with an id opens another dispute after a dispute without an id has ended',
     [named(undefined, 'won')],
     named('a'),
     'new',
   ],
-  ['with an id loses a dispute without an id', [named(undefined, 'won')], named('a', 'lost'), '0'],
+  ['with an id marks a dispute without an id as lost', [named(undefined, 'won')], named('a', 'lost'), '0'],
   [
-    'with an id is about its own dispute before an open one',
+    'with an id is about the dispute with this id rather than an open one',
     [named('a', 'won'), named(undefined)],
     named('a', 'lost'),
     '0',

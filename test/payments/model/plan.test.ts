@@ -77,9 +77,12 @@ it.each<[string, PlannedPayment, string, bigint | undefined, string]>([
     undefined,
     'TRANSACTION_NOT_FOUND',
   ],
-])('a refund acts on %s', (_what, payment, transactionId, minorUnits, id) => {
-  expect(target(payment, transactionId, minorUnits)).toBe(id);
-});
+])(
+  'a refund acts on the right transaction, or is refused: %s',
+  (_what, payment, transactionId, minorUnits, id) => {
+    expect(target(payment, transactionId, minorUnits)).toBe(id);
+  },
+);
 
 it('a refund that acts on an authorization may be as large as the sum of its captures', () => {
   const payment = planned(TWICE);

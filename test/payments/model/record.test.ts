@@ -162,7 +162,7 @@ it('a record without a checkout has no action for its payer', () => {
 
 const CONNECTION = create(ConnectionConfigSchema, { id: 'two', name: 'Two', providerId: 'ADYEN' });
 
-it('the next attempt is at its own connection, waits, and has its own payment method', () => {
+it('the next attempt has its own connection, is pending, and has its own copy of the payment method', () => {
   const record = recorded(attempted(), declined('05'));
   const next = withAttempt(record, 'u', CONNECTION, AT);
   expect(next).toMatchObject({

@@ -88,10 +88,10 @@ const PENDING: Outcome = { kind: 'pending', providerData: APPROVED.providerData 
 it.each<[string, Outcome, boolean, number | undefined, boolean]>([
   ['of a purchase', APPROVED, true, undefined, false],
   ['of an authorization', APPROVED, false, 86_400, false],
-  ['of a purchase, which is captured', withTotals(1n, 0n), true, undefined, false],
-  ['of an authorization that is captured', withTotals(1n, 0n), false, 60, true],
+  ['of a captured purchase', withTotals(1n, 0n), true, undefined, false],
+  ['of a captured authorization', withTotals(1n, 0n), false, 60, true],
   ['of an authorization with totals of nothing', withTotals(0n, 0n), false, 86_400, false],
-  ['of a purchase that is refunded', withTotals(1n, 1n), true, 60, true],
+  ['of a refunded purchase', withTotals(1n, 1n), true, 60, true],
   ['still to come', PENDING, false, undefined, false],
 ])('an approval %s is checked later if money may still move', (_what, outcome, capture, pauseS, isMore) => {
   expect(approvedPauseS({ capture }, outcome)).toBe(pauseS);

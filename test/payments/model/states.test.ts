@@ -148,8 +148,8 @@ describe('currentStates', () => {
 
   it.each<[string, Books, string]>([
     ['purchased', purchase, 'SUCCEEDED/APPROVED'],
-    ['given back in part', { ...purchase, refunded: 1n }, 'SUCCEEDED/PARTIALLY_REFUNDED'],
-    ['given back', { ...purchase, refunded: 100n }, 'REFUNDED/REFUNDED'],
+    ['refunded in part', { ...purchase, refunded: 1n }, 'SUCCEEDED/PARTIALLY_REFUNDED'],
+    ['refunded', { ...purchase, refunded: 100n }, 'REFUNDED/REFUNDED'],
     ['authorized', authorization, 'SUCCEEDED/APPROVED'],
     ['captured in part', { ...authorization, captured: 1n }, 'SUCCEEDED/PARTIALLY_CAPTURED'],
     ['captured', { ...authorization, captured: 100n }, 'SUCCEEDED/CAPTURED'],
@@ -160,12 +160,12 @@ describe('currentStates', () => {
     ],
     ['released', { ...authorization, isReleased: true }, 'CANCELED/CANCELED'],
     [
-      'captured in part, and all of that given back',
+      'captured in part, and all of that refunded',
       { ...authorization, captured: 60n, refunded: 60n },
       'REFUNDED/REFUNDED',
     ],
     [
-      'captured, and a part of that given back',
+      'captured, and a part of that refunded',
       { ...authorization, captured: 60n, refunded: 59n },
       'SUCCEEDED/PARTIALLY_REFUNDED',
     ],
