@@ -44,7 +44,7 @@ describe('readJsonObject', () => {
   });
 
   it.each(['', '[]', 'null', '"text"', '1', '{"a":1', '{}x', '<html>', nested(65), '['.repeat(100_000)])(
-    'readJsonObject returns undefined for anything else: %s',
+    'readJsonObject returns undefined for anything but a JSON object of limited depth: %s',
     (text) => {
       expect(readJsonObject(Buffer.from(text))).toBeUndefined();
     },

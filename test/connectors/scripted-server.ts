@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:tls';
 /** Reaction of a scripted server to a complete request; `text` is the whole request, head and body. */
 export type Script = (socket: Socket, text: string) => void;
 
-/** A server on bare sockets that misbehaves as instructed, and counts. */
+/** A server on bare sockets that misbehaves as instructed, and records requests. */
 export type ScriptedServer = {
   readonly port: number;
   readonly requests: readonly string[];
@@ -14,7 +14,7 @@ export type ScriptedServer = {
 };
 
 export type ScriptedServerOptions = {
-  /** Certificate with which it listens. */
+  /** Certificate with which the server listens. */
   readonly tls?: { cert: Buffer; key: Buffer };
   /** Reaction to a connection, before any request. */
   readonly onConnection?: (socket: Socket) => void;

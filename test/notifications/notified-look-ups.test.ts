@@ -112,7 +112,7 @@ it('a notification that comes during a look-up waits for another look-up', async
   await notify(payment);
   const first = slow();
   await begun.promise;
-  // The payer pays after the provider has answered that they did not.
+  // The payer pays after the provider has answered that the payment is unpaid.
   pays(payment);
   await notify(payment, 5);
   expect(await checkAt()()).toBe(0);

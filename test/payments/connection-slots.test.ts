@@ -64,7 +64,7 @@ describe('a connection slot', () => {
     return { acquire: (name: string) => acquireSlot(prepared(name)), moveTo };
   }
 
-  it('each payment holds a slot of its connection until it is released', () => {
+  it('each payment holds a slot of its connection until the slot is released', () => {
     const { acquire } = preparedAt('one', 'another');
     const taken = [acquire('one'), acquire('one')];
     expect(() => acquire('one')).toThrow('too many payments are waiting for their provider');

@@ -15,7 +15,7 @@ import { APPROVED, NOT_SENT, PENDING } from './attempt-outcomes.ts';
 import { forgetNews } from './kept-news.ts';
 import { onScriptedPayments, payments } from './scripted-payments.ts';
 
-/* A provider without look-up declines a payment, and later signs a report that it approved it. */
+/* A provider without look-up declines a payment, and later signs a report that the payment was approved. */
 
 onScriptedPayments();
 

@@ -18,7 +18,7 @@ import { idOf } from './requested-operations.ts';
 
 /*
  * A provider without look-up reports a capture or a refund as done, and later signs a report that
- * it failed.
+ * the operation failed.
  */
 
 onPaymentsElsewhere();

@@ -37,10 +37,10 @@ async function refundWhile(meanwhile: (transactionId: string) => Promise<unknown
   return { replayed, counted };
 }
 
-it('an operation whose outcome another worker learned first counts as made, not as replayed', async () => {
+it('an operation whose outcome another worker learned first is counted as made, not as replayed', async () => {
   let checked = 0;
   const made = await refundWhile(async () => {
-    // Simulates the end of its lease.
+    // Simulates the end of the operation's lease.
     await payments.makeDue();
     checked = await checkDue(payments.deps);
   });
@@ -60,7 +60,7 @@ it('no notification overtakes an operation that is being sent', async () => {
   expect([made, result]).toEqual([{ replayed: false, counted: [Payment_Status.REFUNDED] }, 'waiting']);
 });
 
-it('a repeat of an operation counts as replayed, not as made', async () => {
+it('a repeat of an operation is counted as replayed, not as made', async () => {
   const payment = await payments.pay();
   const counted: string[] = [];
   const observer = {

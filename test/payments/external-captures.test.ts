@@ -39,7 +39,7 @@ describe('a capture made at the provider itself', () => {
     },
   );
 
-  it('a capture made at the provider is recorded with an authorization found later', async () => {
+  it('a capture made at the provider is recorded along with an authorization whose approval is learned later', async () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });

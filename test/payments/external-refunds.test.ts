@@ -89,7 +89,7 @@ describe('a refund made at the provider itself', () => {
     expect(await news(payment)).toBe('waiting');
     payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
     expect(await lookAgain(deps)).toBe('waiting');
-    // An excess over the payment raises no alarm yet: some of it may be ours.
+    // An excess over the payment raises no alarm yet: some of it may be our own refund.
     payments.provider.elsewhere(idOf(payment), { refunded: 6_000n });
     expect([await lookAgain(deps), alarms]).toEqual(['waiting', []]);
     payments.provider.elsewhere(idOf(payment), { refunded: -6_000n });

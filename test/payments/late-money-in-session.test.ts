@@ -117,7 +117,7 @@ it('a late payment does not deadlock with a payment claimed in its session at th
   const [claim] = await claiming.query('SELECT pg_backend_pid() AS pid');
   const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
   const waiting = async () => (await database.query({ name: 'waiting', text }, [claim?.pid])).rowCount;
-  // In the order of the claim: the session first, then its use.
+  // Writes in the same order as a claim: first the session, then its use.
   await claiming.query('BEGIN');
   await claiming.query('UPDATE checkout_session SET payment_id = $2 WHERE id = $1', [session, other]);
   const late = payerPays(payment, deps);

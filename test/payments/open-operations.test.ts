@@ -30,7 +30,7 @@ async function followUps(): Promise<OpenOutcomes['followUps']> {
 
 const openOf = async () => Object.fromEntries((await followUps()).map(({ kind, open }) => [kind, open]));
 
-it('the watch over open outcomes counts open operations and redirected payers, by kind, and their age', async () => {
+it('the watch over open outcomes counts open operations and redirected payers, by kind, with their age', async () => {
   expect(await openOf()).toEqual({ capture: 0, cancel: 0, refund: 0, payer: 0 });
   const [purchase, authorization] = [await payments.pay(), await payments.pay({ capture: false })];
   // An authorization that waits for its capture is checked after a day, and is not open.

@@ -112,7 +112,7 @@ describe('the watch over open outcomes', () => {
     expect(told).toEqual(UNASKABLE);
   });
 
-  it('the watch runs by itself, and reports each outcome that it cannot look up once, and again on request', async () => {
+  it('the watch runs by itself, and reports each outcome that cannot be looked up only once, or on request', async () => {
     const watch = watchOpenOutcomes(deps(), { everyMs: 10 });
     await expect.poll(() => counted.length).toBeGreaterThan(2);
     expect(told).toEqual([]);
@@ -143,7 +143,7 @@ describe('the watch over open outcomes', () => {
 });
 
 describe('a payment that cannot be looked up', () => {
-  it('a payment that cannot be looked up is PENDING after half a minute without a claim, and stays due', async () => {
+  it('a payment that cannot be looked up gets the response PENDING after half a minute unclaimed, and stays due', async () => {
     const [gone, elsewhere, mute] = (await claimUnaskable()) as [OpenAttempt, OpenAttempt, OpenAttempt];
     const attempts = [gone, elsewhere];
     // The checker writes the responses of attempts whose connection this replica has.

@@ -61,7 +61,7 @@ const BY_CARD: Record<string, [states: string, iso8583: string]> = {
   UNREADABLE_ANSWER: [WAITING, ''],
   CONNECTION_REFUSED: [NOT_SENT, ''],
   DECLINED_AT_ACQUIRER_ONE: [declined('DO_NOT_HONOR'), '05'],
-  // Its delay is longer than the connection waits here.
+  // The card's delay is longer than the connection waits here.
   APPROVED_AFTER_DELAY: [WAITING, ''],
 };
 

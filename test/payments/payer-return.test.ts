@@ -81,7 +81,7 @@ async function passWaiting(): Promise<void> {
 const eventsOf = ({ id }: Payment) =>
   payments.tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id]);
 
-it('a payer who pays an expired payment and returns is shown SUCCEEDED, like the merchant', async () => {
+it('a payer who pays an expired payment and returns is shown SUCCEEDED, and an event tells the merchant', async () => {
   const payment = await payments.pay({ wallet: true });
   await expire();
   expect(await comeBack(payment)).toBe('EXPIRED');

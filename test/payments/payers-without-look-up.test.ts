@@ -29,7 +29,7 @@ async function check(connection: ProviderConnection): Promise<void> {
   await checkDue(at(connection));
 }
 
-/** Brings the payer back with the provider's signed evidence. @returns its result. */
+/** Brings the payer back with the provider's signed evidence. @returns the result of the return. */
 const comeBack = ({ transactions }: Payment, connection: ProviderConnection) =>
   payerDid(at(connection), 'ledger', transactions?.id ?? '', { query: 'r=1' });
 

@@ -12,7 +12,7 @@ import { idOf } from './requested-operations.ts';
 onPaymentsElsewhere();
 
 describe('a refund made at the provider itself', () => {
-  it('a refund at the provider is recorded with a payment that is learned of later', async () => {
+  it('a refund at the provider is recorded along with a payment whose approval is learned later', async () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });

@@ -255,13 +255,13 @@ describe('payments at the fake Adyen', () => {
     expect(adyen.fake.requests).toEqual([]);
   });
 
-  it('a payment method that the Adyen settings do not list is not sent', async () => {
+  it('a payment with a method that the Adyen settings do not list is not sent', async () => {
     const attempt = redirectAttempt({ method: { kind: 'wallet_redirect', type: 'WALLET_D' } });
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(adyen.fake.requests).toEqual([]);
   });
 
-  it('wallets are accepted at Adyen only if its settings list some', async () => {
+  it('wallets are accepted at Adyen only if the settings list some', async () => {
     const without = connectAdyen({ redirect_methods: {} });
     expect([without.capabilities.methods, adyen.connection.capabilities.methods]).toEqual([
       ['card'],

@@ -55,7 +55,7 @@ describe('a notification from Adyen', () => {
     await account.close();
   });
 
-  it("Adyen's AUTHORISATION reports with its signature that a payment was authorized", async () => {
+  it("Adyen's signed AUTHORISATION reports that a payment was authorized", async () => {
     const additionalData = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT))
       .notificationItems[0].NotificationRequestItem.additionalData;
     const body = tampered({ additionalData: { ...additionalData, authCode: '033899' } });
@@ -221,9 +221,9 @@ describe('a notification from Adyen', () => {
     ['eventCode', { eventCode: 'REFUND' }],
     ['success', { success: 'false' }],
     ['signature', { additionalData: { hmacSignature: 'coqCmt/IZ4E3CzPvMY8zTjQVL5hYJUiBRg8UU+iCWo0=' } }],
-    ['signature left out', { additionalData: {} }],
-    ['signature of another type', { additionalData: { hmacSignature: 1 } }],
-    ['signature of another length', { additionalData: { hmacSignature: 'AAAA' } }],
+    ['signature (left out)', { additionalData: {} }],
+    ['signature (of another type)', { additionalData: { hmacSignature: 1 } }],
+    ['signature (of another length)', { additionalData: { hmacSignature: 'AAAA' } }],
   ])('an Adyen notification is treated as forged if its %s was changed', async (_name, change) => {
     expect(await read(connection, tampered(change))).toEqual({
       kind: 'forged',

@@ -62,7 +62,7 @@ describe('a refusal by Adyen', () => {
   });
 
   it.each(ROWS.filter(([, , , , text]) => text !== ''))(
-    'the Adyen refusal reason %s maps to ISO 8583 %s even by its text alone',
+    'the Adyen refusal reason %s maps to ISO 8583 %s even if only its text is reported',
     (_code, iso, _unified, _hard, text) => {
       expect(meaningOf({ ...REFUSED, code: '0', text })).toEqual({ iso8583Code: iso });
     },

@@ -199,7 +199,7 @@ describe("the connector's requests", () => {
     ['three-d-secure-only-attempted', 'A'],
     // The payer was not authenticated, so no liability shifted.
     ['three-d-secure-not-authenticated', undefined],
-  ])('the requests to Adyen claim no more about 3-D Secure than its ECI says: %s', (name, status) => {
+  ])('the requests to Adyen claim no more about 3-D Secure than the ECI says: %s', (name, status) => {
     const { mpiData } = bodyOf(name);
     expect(mpiData).toEqual({
       ...Object(mpiData),

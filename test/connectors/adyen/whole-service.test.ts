@@ -140,7 +140,7 @@ it('an authorization is restored if its capture and refund fail after success, i
   expect(await stateOf(payment)).toBe('SUCCEEDED/CAPTURED');
 });
 
-it('an AUTHORISATION that is corrected from failure to success makes the payment SUCCEEDED, once', async () => {
+it('an AUTHORISATION that is corrected from failure to success makes the payment SUCCEEDED only once', async () => {
   const declined = withField(cardPayment(), 'amount', { currency: 'USD', value: 10 });
   const holder = 'payment_method.detail.card.card_data.holder_name';
   const payment = await call('', withField(declined, holder, 'DECLINED'));
@@ -155,7 +155,7 @@ it('an AUTHORISATION that is corrected from failure to success makes the payment
   expect([await stateOf(payment), await alarms()]).toEqual(['SUCCEEDED/APPROVED', before]);
 });
 
-it('an authorization that a technical cancel undid stays DECLINED, without an alarm, if it is reported late', async () => {
+it('an authorization undone by a technical cancel stays DECLINED, without an alarm, if reported late', async () => {
   fake.next('lost_answer');
   const { payment, about, told } = await payByCard();
   fake.notifications.length = 0;

@@ -174,7 +174,7 @@ it('a dispute of several payments affects each with its whole amount, and no oth
   expect(await stateOf(other.id)).toBe('SUCCEEDED/APPROVED');
 });
 
-it('a capture that PayPal holds because of the dispute changes nothing by itself', async () => {
+it('a capture that PayPal holds because of a dispute changes nothing by itself', async () => {
   const payment = await pay();
   const capture = [...fake.ledger.orders.values()].at(-1)?.captures[0];
   if (!capture) throw new Error('no capture');

@@ -102,10 +102,13 @@ describe('a dispute at PayPal', () => {
   it.each([
     ['HUF', '2500', 250_000n],
     ['JPY', '2500', 2_500n],
-  ])('a dispute at PayPal has an amount in whole %s', async (currency, value, minorUnits) => {
-    const dispute_amount = { currency_code: currency, value };
-    expect((await subjectOf({ dispute_amount }))?.dispute?.money).toEqual({ minorUnits, currency });
-  });
+  ])(
+    'a dispute at PayPal in %s has an amount without decimal places',
+    async (currency, value, minorUnits) => {
+      const dispute_amount = { currency_code: currency, value };
+      expect((await subjectOf({ dispute_amount }))?.dispute?.money).toEqual({ minorUnits, currency });
+    },
+  );
 
   it.each([
     ['a part', usd('10.00'), 1_000n],

@@ -94,7 +94,7 @@ describe('a payment by Stripe', () => {
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined', iso8583Code: '59' });
   });
 
-  it('a Stripe payment sends the statement descriptor, and a look-up that repeats it sends it again', async () => {
+  it('a Stripe payment sends the statement descriptor, and a look-up that repeats the requests sends it again', async () => {
     const attempt = cardWith(approve, { softDescriptor: 'Tom\'s "Shop" <of many many words>' });
     await paid(stripe, attempt);
     expect(stripe.intent()).toMatchObject({ statement_descriptor_suffix: 'Toms Shop of many many' });

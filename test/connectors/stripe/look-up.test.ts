@@ -80,7 +80,7 @@ describe('a lost confirmation', () => {
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('a confirmation in progress cannot be closed by a look-up, which learns its result when it is done', async () => {
+  it('a look-up cannot close a confirmation in progress, and learns the result once the confirmation is done', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stripe.fake.pace.confirmed = promise;
     const attempt = cardAttempt(approve);

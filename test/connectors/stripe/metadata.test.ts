@@ -16,7 +16,7 @@ function attemptWith(metadata: Record<string, string>, options: object = {}): Pa
 
 const OURS = { merchant_order_id: 'order-1', merchant_reference: 'reference-1' };
 
-it("the intent contains the merchant's metadata as well as our references, and a look-up repeats it", async () => {
+it("the intent contains the merchant's metadata as well as our references, and a look-up repeats both", async () => {
   const { attempt, reference } = await paid(stripe, attemptWith({ channel: 'web', 'tag ñ': '日本' }));
   const { transactionId: transaction_id, paymentId: payment_id } = attempt;
   const all = { ...OURS, transaction_id, payment_id, channel: 'web', 'tag ñ': '日本' };

@@ -86,7 +86,7 @@ it('a recorded refund is undone if the totals lack it an hour later', () => {
   expect(isRefundUndone(based(state, { ageMs: 3_600_000 }), undefined)).toBe(false);
 });
 
-it('the age of other transactions does not make totals late', () => {
+it('only the age of a refund decides whether totals may still lack it', () => {
   const state = operated(PURCHASED, 'REFUND', 40n, 'first');
   const transactions = state.transactions.map((one) => ({ ...one, ageMs: one.type === 'REFUND' ? 1e9 : 0 }));
   const reported = { ...APPROVED, totals: { captured: AMOUNT, refunded: 0n } };

@@ -12,7 +12,7 @@ import { runs } from '#test/support/fixed-seed.ts';
 import { AMOUNT, APPROVED, approved, BASE_ID, begun, CAN, claimed, learned } from './kept-payment.ts';
 
 const providerData = create(ProviderDataSchema);
-/** An outcome of every kind, including those that correct. */
+/** An outcome of every kind, including corrections. */
 export const OUTCOMES: readonly Outcome[] = [
   APPROVED,
   { ...APPROVED, reference: 'base-reference', corrects: true },

@@ -135,7 +135,7 @@ it.each<[string, Partial<StoredCredentials> | undefined, string | undefined, str
   },
 );
 
-it('only an earlier declined attempt makes the payment of an unsent attempt declined', () => {
+it('the payment of an unsent attempt is declined only if an earlier attempt was declined', () => {
   const statusAfter = (...statuses: Transaction_Status[]) => {
     const record = attempted();
     const [last] = record.transactionsHistory;
