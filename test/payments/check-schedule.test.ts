@@ -257,16 +257,16 @@ describe('an authorization', () => {
     expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [86_400], 'SUCCEEDED']);
   });
 
-  it('an authorization lapses at its term without a look-up if the provider does not offer look-ups', async () => {
+  it('an authorization lapses at the end of its term without a look-up if the provider does not offer look-ups', async () => {
     const payment = await authorized();
     expect(await check(payment, LAPSES_MS, mute())).toBe(true);
     expect([scheduled, told]).toEqual([[['written', null]], [[idOf(payment), 'lapsed']]]);
   });
 
   it.each([
-    ['is checked again at its term', '', -5_000, [5]],
+    ['is checked again at the end of its term', '', -5_000, [5]],
     ['is checked again after at least a second', '', -1, [1]],
-    ['lapses at its term', '', 0, [['written', null]]],
+    ['lapses at the end of its term', '', 0, [['written', null]]],
     ['lapses if a part of it was captured', 'captured_minor_units = 9999', 0, [['written', null]]],
     ['is no longer checked if all of it was captured', 'captured_minor_units = 10000', -5_000, ['ended']],
     ['is no longer checked if it was released', 'released = true', 0, ['ended']],

@@ -117,7 +117,7 @@ describe('a challenge whose card is to be stored', () => {
     return getPayment(payments.deps, payment.id, payments.caller());
   }
 
-  it('a payment with a challenge names the card stored for it once its payer has passed the challenge', async () => {
+  it('a challenged payment names the card stored for it once the payer has passed the challenge', async () => {
     const { paymentMethod } = await paidAfter(2 * MINUTE_MS);
     expect(await tokens()).toEqual([{ id: paymentMethod?.vaultedToken }]);
   });

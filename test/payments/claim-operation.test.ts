@@ -127,7 +127,7 @@ describe('a claimed operation', () => {
     expect([twice.claims.count, always.claims.count]).toEqual([3, 3]);
   });
 
-  it('an operation is claimed if its payment was approved before it was read, and refused if after', async () => {
+  it('an operation is claimed if its payment was approved before the read, and refused if after it', async () => {
     const learn = async () => {
       await payments.makeDue();
       await checkDue(payments.deps);

@@ -95,7 +95,7 @@ it('a session that another payment has used meanwhile stays with that payment', 
   });
 });
 
-it('a session that was paid late stays used when the payment made in it meanwhile fails', async () => {
+it('a session that was paid late stays used even if the payment made in it meanwhile fails', async () => {
   const session = await openSession(FIVE_HOURS);
   await payLate(session, () => payIn(session));
   await expireAll();

@@ -126,7 +126,7 @@ describe('a second attempt', () => {
     expect((await payment.send()).record.transactions?.id).toBe(record.transactions?.id);
   });
 
-  it('a second attempt skips a target whose circuit opened, and the decline stays if there is no other', async () => {
+  it('a second attempt skips a target whose circuit opened, and the decline stays if there is no other target', async () => {
     let open = new Set<string>();
     const script = {
       outcomes: [declined('05'), APPROVED, APPROVED],
@@ -147,7 +147,7 @@ describe('a second attempt', () => {
     expect(goesOn.calls.map(({ connectionId }) => connectionId)).toEqual(['t1', 't3']);
   });
 
-  it('a second attempt skips a target without a free slot, and releases its own at the end', async () => {
+  it('a second attempt skips a target without a free slot, and releases its own slot at the end', async () => {
     const held = new Set<string>();
     const slotsOf = (id: string) => ({
       hasRoom: () => true,

@@ -129,7 +129,7 @@ it('repeated visits to a return URL cause look-ups at most every two seconds', a
   expect(asked).toHaveLength(1);
 });
 
-it('a payer who comes back during a look-up is shown the result of the next one, which runs after it', async () => {
+it('a payer who comes back during a look-up is shown the result of the next look-up', async () => {
   const payment = await payments.pay({ wallet: true });
   const answer = Promise.withResolvers<void>();
   let [atOnce, most] = [0, 0];

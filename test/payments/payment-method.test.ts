@@ -60,7 +60,7 @@ describe('narrowing a payment method', () => {
     });
   });
 
-  it('a card keeps every option', () => {
+  it('narrowing a card keeps every option', () => {
     const detail = {
       cardData,
       capture: false,

@@ -79,7 +79,7 @@ it('a signed refund at a provider without look-up is recorded once for each refe
   expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
 });
 
-it('a signed refund waits while ours is in flight, and is recognized as ours if it has our reference', async () => {
+it('a signed refund waits while our own is in flight, and is recognized as ours by our reference', async () => {
   const payment = await payments.pay();
   payments.provider.next.push('delays it');
   await refund(payment, '25');

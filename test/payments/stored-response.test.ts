@@ -15,7 +15,7 @@ const file = (name: string) => readFileSync(new URL(`stored-responses/${name}`, 
 /** A stored payment, and the body of its response. */
 const RECORD = file('record.bin');
 const BODY = `${file('body.txt')}`;
-/** The schema of the release that wrote it. */
+/** The schema of the release that wrote the response. */
 const DESCRIPTORS = file('descriptors.bin');
 
 const payment = decodeRecord(RECORD);

@@ -48,7 +48,7 @@ function mayLeave({ type, status }: TransactionRow, next: string, report: Report
   return status === 'EXPIRED' || (status === 'DECLINED' && corrects === true);
 }
 
-it('a final state changes only by a correction, late money, a lapse, or a won dispute that is lost', () => {
+it('a final state changes only through a correction, late money, a lapse, or a won dispute that is lost', () => {
   const left = new Set<string>();
   holds((before, after, report) => {
     for (const one of before.transactions) {

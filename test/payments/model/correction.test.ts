@@ -101,7 +101,7 @@ it('an approval without a reference does not correct a decline without one', () 
   expect(made).toBe('contradiction');
 });
 
-it('an approval after a decline is a contradiction once its payment was released', () => {
+it('an approval after a decline is a contradiction once its payment has been released', () => {
   const state = declinedBeside();
   const released = { ...state, payment: { ...state.payment, isReleased: true } };
   expect(learned(released, of(BASE_ID, CORRECTED)).change).toBe('contradiction');
