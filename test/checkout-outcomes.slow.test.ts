@@ -182,9 +182,9 @@ it('a payer is not charged an amount that the shop changed while the page was op
 it.each([
   [{ currency: 'USD', value: 99 }, '$99.00', 'responds', false],
   [{ currency: 'EUR', value: 55.75 }, '€55.75', 'responds', false],
-  [{ currency: 'USD', value: 99 }, '$99.00', 'does not', true],
+  [{ currency: 'USD', value: 99 }, '$99.00', 'does not respond', true],
 ])(
-  'a payer whom a replica of the previous release charged the changed amount %j sees %s (that replica %s)',
+  'if a replica of the previous release charges the changed amount %j, the payer sees %s (that replica %s)',
   async (changed, told, _does, isLost) => {
     const session = await openCheckout();
     const change = { amount: changed };

@@ -243,7 +243,7 @@ describe('the checkout page', () => {
     await payer.picture('9-expired');
     await payer.follow('main a');
     expect(page.url()).toBe(`${shop.url}/`);
-    // The last one is the sandbox's fixture, which has no amount.
+    // The last ID is that of the sandbox's fixture, a session without an amount.
     for (const unknown of [UNKNOWN, 'nothing', '%3Cscript%3E', '5e550000-0000-4000-8000-000000000001']) {
       const response = await page.goto(addressOf(unknown));
       expect([response?.status(), await payer.textOf('h1')]).toEqual([404, 'There is no such payment']);

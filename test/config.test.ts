@@ -140,7 +140,7 @@ it.each([
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'localhost:4318' },
     'OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL',
   ],
-])('%j is refused, and the error says what is valid', (environment, problem) => {
+])('the configuration %j is refused, and the error says what is valid', (environment, problem) => {
   expect(() => readConfig(environment)).toThrow(new ConfigError(problem));
 });
 

@@ -196,7 +196,7 @@ it('a refund in the Mercado Pago dashboard is recorded', async () => {
 });
 
 it.each(['before', 'after'] as const)(
-  'the second of two equal refunds at Mercado Pago is made once if its response is lost %s it is made',
+  'the second of two equal refunds at Mercado Pago is made once, even if the call fails %s the refund is made',
   async (when) => {
     fakes.mercadoPago.preferences.clear();
     const wallet = withField(walletPayment(), 'payment_method.type', 'MERCADO_PAGO_CHECKOUT_PRO');

@@ -157,11 +157,11 @@ describe('a limit of four calls in flight', () => {
   });
 });
 
-describe('a limit of two calls at work', () => {
+describe('a limit of two calls being processed', () => {
   beforeAll(() => open({ config: { maxAtWork: 2, accountSharePercent: 100 } }));
   afterAll(close);
 
-  it('ten calls that wait for their provider are accepted although only two calls may be at work', async () => {
+  it('ten calls that wait for their provider are accepted although only two calls may be processed at once', async () => {
     const giveAnswers = provider.hold();
     const sent: ReturnType<typeof sendMany> = [];
     // One after another, so that no two are at work simultaneously.

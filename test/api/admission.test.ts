@@ -53,7 +53,7 @@ function startWork(ticket: Ticket) {
 }
 
 describe('admission of calls', () => {
-  it('admission refuses arriving calls while the maximum number of calls is at work', async () => {
+  it('admission refuses arriving calls while the maximum number of calls is being processed', async () => {
     const { admit, refusals, receiving } = admissionOf(10, 1);
     const work = startWork(receiving());
     expect(admit()).toBeUndefined();
@@ -80,7 +80,7 @@ describe('admission of calls', () => {
     receiving();
   });
 
-  it('a call that waits for its provider counts as in flight but not as at work', async () => {
+  it('a call that waits for its provider counts as in flight but not as being processed', async () => {
     const { admission, admit, refusals, counts, receiving } = admissionOf(1, 1);
     const provider = Promise.withResolvers<void>();
     const ticket = receiving();
@@ -94,7 +94,7 @@ describe('admission of calls', () => {
     expect(counts()).toEqual({ receiving: 0, inFlight: 0, atWork: 0 });
   });
 
-  it('a call whose work has ended counts as in flight until its response is over', async () => {
+  it('a call whose work has ended counts as in flight until its response is complete', async () => {
     const { counts, receiving } = admissionOf(1, 1);
     const ticket = receiving();
     const work = startWork(ticket);
@@ -127,7 +127,7 @@ describe('admission of calls', () => {
     expect(counts().atWork).toBe(1);
   });
 
-  it('work is refused, and does not run, while the maximum number of calls is at work', async () => {
+  it('work is refused, and does not run, while the maximum number of calls is being processed', async () => {
     const { refusals, counts, receiving } = admissionOf(10, 1);
     const late = receiving();
     startWork(receiving());
@@ -221,7 +221,7 @@ describe('shares of accounts and addresses', () => {
     expect(room(() => receiving(OTHER_PAYER, '192.0.2.3'))).toBe(50 - 37 - 7);
   });
 
-  it('shares also limit calls in flight and at work', async () => {
+  it('shares also limit calls in flight and calls being processed', async () => {
     const { receiving, counts } = admissionOf(100, 8, DEFAULTS);
     const tickets = Array.from({ length: 7 }, (_, i) => receiving(PAYER, `192.0.2.${i}`));
     const merchants = Array.from({ length: 8 }, () => receiving(MERCHANT));

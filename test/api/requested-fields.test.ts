@@ -45,14 +45,15 @@ describe('fields that are known but not supported', () => {
     [`${CARD}.installment_amount`, 25.5],
     [`${CARD}.installments_type`, 'ISSUER'],
     [`${CARD}.first_installment_deferral`, 2],
-    // At its documented place, false requests an authorization. Ignoring it anywhere else would charge the payer.
+    // In its documented place, `capture: false` requests an authorization. Ignoring it anywhere else would charge the
+    // payer.
     ['capture', false],
     ['capture', 'false'],
     ['capture', ''],
     ['payment_method.capture', false],
     ['payment_method.detail.capture', false],
     ['additional_data.order.account_funding', { beneficiary: { first_name: 'Ana' } }],
-  ])('the unsupported field %s is refused by name, over every protocol', async (field, value) => {
+  ])('the refusal of the unsupported field %s names the field, over every protocol', async (field, value) => {
     // The amount is also invalid, but unsupported fields are reported first.
     const request = withField(withField(cardPayment(), 'amount.value', 0), field, value);
     for (const protocol of PROTOCOLS) {

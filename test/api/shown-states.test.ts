@@ -51,7 +51,7 @@ const statesOf = ({ status, sub_status, transactions }: Record<string, never> & 
 const authorization = (number?: string) =>
   withField({ ...cardPayment(number), account_id: ACCOUNT_TWO }, `${CARD}.capture`, false);
 
-it('an operation sent by both REST paths and by rpc, with a key and without, is made once', async () => {
+it('an operation sent over both REST paths and as an rpc, with a key and without, is made once', async () => {
   const payment = await pay(withField(cardPayment(), `${CARD}.capture`, false));
   const amount = { currency: 'USD', value: '4' };
   const named = { merchant_reference: 'c-1', amount };
@@ -172,7 +172,7 @@ describe('verifications', () => {
       expect(await operate(payment.id, operation, {}, headersOne())).toMatchObject({
         code: 'INVALID_STATUS',
       });
-      // It has no authorized money that could expire.
+      // A verification has no authorized money that could expire.
       expect(await storedTypes(payment.id)).toEqual(['VERIFY captured']);
     },
   );

@@ -21,13 +21,16 @@ describe('unsupported fields in the detail of a payment method', () => {
     ['fraud_screening', { stand_alone: true }],
     ['delayed_capture_settings', { delay: 'P3D' }],
     ['delayed_cancel_settings', { delay: 'P3D' }],
-  ])('the unsupported wallet field %s is refused by name, over every protocol', async (name, value) => {
-    const field = `payment_method.detail.wallet.${name}`;
-    for (const protocol of PROTOCOLS) {
-      const reply = await clients.create(protocol, withField(walletPayment(), field, value), headersOne());
-      expect([protocol, reply.reason, reply.fields[0]?.field]).toEqual([protocol, 'NOT_SUPPORTED', field]);
-    }
-  });
+  ])(
+    'the refusal of the unsupported wallet field %s names the field, over every protocol',
+    async (name, value) => {
+      const field = `payment_method.detail.wallet.${name}`;
+      for (const protocol of PROTOCOLS) {
+        const reply = await clients.create(protocol, withField(walletPayment(), field, value), headersOne());
+        expect([protocol, reply.reason, reply.fields[0]?.field]).toEqual([protocol, 'NOT_SUPPORTED', field]);
+      }
+    },
+  );
 
   it.each(['bank_transfer', 'ticket', 'split'])(
     'the unknown kind of detail %s is refused in JSON unless its values are empty',

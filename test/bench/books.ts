@@ -55,7 +55,7 @@ export async function openBooks(
 
   return {
     async open() {
-      // In this order, because recovery, which constantly looks for work, locks them in this order.
+      // In this order, because recovery, which constantly looks for work, locks the tables in the same order.
       if (!keepsStored) await client.query('TRUNCATE transaction, payment');
       await client.query('CHECKPOINT');
       await provider('DELETE', '/ledger');
@@ -84,7 +84,7 @@ export async function openBooks(
       for (const line of ledger) {
         const [id = '', cents] = line.split(' ');
         if (paid.get(id) !== cents) throw new Error(`the ledger's ${id} is not in the database, or differs`);
-        // Leftover payments never reached the provider, and a repeated charge is missing from the map.
+        // Payments left in the map at the end never reached the provider; a repeated charge is no longer in the map.
         paid.delete(id);
       }
       if (paid.size > 0) throw new Error(`${paid.size} payments are not in the provider's ledger`);

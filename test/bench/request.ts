@@ -6,7 +6,7 @@ export const PUBLIC_KEY = 'pk_bench';
 export const SECRET_KEY = 'sk_bench_0123456789abcdef0123456789abcdef';
 export const CURRENCY = 'USD';
 
-/** Both are patched into pre-encoded requests, so they always have these lengths. */
+/** The key and the amount are patched into pre-encoded requests, so they always have these lengths. */
 export const KEY_PLACEHOLDER = 'bench-0000000000000-00000000';
 const AMOUNT_PLACEHOLDER = '100000.00';
 export const FIRST_AMOUNT_CENTS = 10_000_000;

@@ -29,7 +29,10 @@ export async function startService(options: {
   readonly routesBefore?: number;
   /** Settings of the connection to the provider stub, as in the catalogue. */
   readonly terms?: { readonly timeoutMs?: number | undefined; readonly maxInFlight?: number | undefined };
-  /** Port of a provider that hangs: payments from 200,000.00 go to it alone, and from 300,000.00 fail over from it. */
+  /**
+   * Port of a provider that hangs: payments of 200,000.00 or more go to it alone, and those of 300,000.00 or more fail
+   * over from it.
+   */
   readonly hangingPort?: number | undefined;
   /** Number of worker processes; one by default. */
   readonly workers?: number;
@@ -101,7 +104,10 @@ export async function addAccount(databaseUrl: string): Promise<void> {
   await client.end();
 }
 
-/** Conditions as merchants write them: no benchmark payment matches one, and each fails only in its last operand. */
+/**
+ * Conditions as merchants write them: no benchmark payment matches any of them, and each fails only in its last
+ * operand.
+ */
 const CONDITIONS = [
   "category == 'CARD' && country in ['CL', 'PE'] && amount < 10",
   "card_brand == 'VISA' && issuer_country != country",

@@ -46,7 +46,10 @@ const latency = {
 };
 const protocol = values.protocol === 'grpc' ? 'grpc' : 'rest';
 
-/** Amounts from here, in cents, go to the connection that hangs; from the second, payments can fail over from it. */
+/**
+ * The amounts, in cents, from which payments go to the connection that hangs, and from which they can fail over from
+ * it.
+ */
 const [HANGING_FROM, FAILING_FROM] = [20_000_000, 30_000_000] as const;
 /** The listener's limit on connections, minus the benchmark's own connections. */
 const MAX_SLOTS = 4_000;

@@ -27,7 +27,7 @@ export type StageOptions = {
   readonly stored: number;
   /** Also runs the service with a webhook for every payment. */
   readonly webhook: boolean;
-  /** Above 1, also runs the service with this number of processes. */
+  /** If above 1, the service also runs with this number of processes. */
   readonly workers: number;
 };
 

@@ -15,7 +15,9 @@ const BATCH = 20_000;
  */
 const BUILT_AT_THE_END = 200_000;
 
-/** Adds the accounts of the stored payments, which the dashboard searches. The benchmark's own already exists. */
+/**
+ * Adds the accounts of the stored payments, which the dashboard searches. The benchmark's own account already exists.
+ */
 export async function addAccounts(client: pg.Client): Promise<void> {
   await client.query(
     `INSERT INTO account (id, name)

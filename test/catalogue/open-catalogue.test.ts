@@ -80,7 +80,7 @@ it('a connection whose slots are all taken is not available, and payments are ro
   await catalogue.close();
 });
 
-it('a connection may use three quarters of the calls in flight unless the catalogue sets its limit', async () => {
+it('by default, one connection may have three quarters of the calls in flight, and its payments seven eighths of those', async () => {
   const catalogue = open(SMALL);
   const slots = catalogue.connections.get('one')?.slots;
   for (let taken = 0; taken < 656; taken++) expect(slots?.take()).toBeDefined();
@@ -142,13 +142,13 @@ describe('the identity of a connection', () => {
   }
   const named = change('timeout_ms: 1000', 'timeout_ms: 1000, account_id: shop');
 
-  it('another credential changes a connection’s identity if no setting names the account', async () => {
+  it('a different credential changes a connection’s identity if no setting names the provider account', async () => {
     const identity = await identityOf(SMALL);
     expect(await identityOf(SMALL)).toBe(identity);
     expect(await identityOf(SMALL, { apiKey: 'key-7392' })).not.toBe(identity);
   });
 
-  it('another credential does not change a connection’s identity if a setting names the account', async () => {
+  it('a different credential does not change a connection’s identity if a setting names the provider account', async () => {
     expect(await identityOf(named, { apiKey: 'key-7392' })).toBe(await identityOf(named));
     expect(await identityOf(named)).not.toBe(await identityOf(named.replace('shop', 'other')));
   });
@@ -181,7 +181,7 @@ describe('faults in the configuration of a connection', () => {
       change('timeout_ms: 1000', 'timeout_ms: 1'),
       /connection one: timeout_ms must be/,
     ],
-    ['an invalid address', change('$SANDBOX_URL', '$NOWHERE'), /connection one: base_url must be/],
+    ['an invalid URL', change('$SANDBOX_URL', '$NOWHERE'), /connection one: base_url must be/],
     [
       'a missing secret',
       change('{ api_key: ONE_KEY }', '{}'),

@@ -148,7 +148,7 @@ describe('an invalid catalogue', () => {
     ['a duplicate key', change('    workflows', '    type: X\n    workflows'), /line 5/],
     ['a list', '- a\n- b', /test\.yaml: .*object/],
     ['an empty file', '', /test\.yaml: .*object/],
-  ])('the error for %s says where it is', async (_what, text, message) => {
+  ])('the error for %s gives its location in the file', async (_what, text, message) => {
     expect(await messageOf(() => parseCatalogue(text, 'test.yaml'))).toMatch(message);
   });
 

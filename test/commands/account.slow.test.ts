@@ -7,7 +7,7 @@ const DATA_DIR = ownDataDir();
 /** Time for which the service may still accept a revoked key from its cache, with a margin. */
 const FORGETTING = { timeout: 15_000, interval: 250 };
 
-it('the account command creates and revokes keys, which takes effect while the service runs', async () => {
+it('a running service accepts the keys that the account command creates, and refuses those that it revokes', async () => {
   const service = await startService({ DATA_DIR });
   const created = await account('create', '--name', 'Shop');
   const id = shown(created, 'account id');

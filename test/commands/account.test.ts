@@ -125,7 +125,7 @@ it.each([
     ['list', '--environment', 'prod'],
     '"list" takes no --',
   ],
-  ['an audit log of something that is not an id', ['audit', 'shop'], '"shop" is not an id: ids are UUIDs.'],
+  ['an audit log for something that is not an id', ['audit', 'shop'], '"shop" is not an id: ids are UUIDs.'],
   ['no account', ['keys'], '"keys" takes <account id>.'],
   ['an id that is not a UUID', ['keys', 'shop'], '"shop" is not an id: ids are UUIDs.'],
   [
@@ -149,7 +149,7 @@ it.each([
     ['display-name', UNKNOWN, 'a\u202eb'],
     NOT_A_DISPLAY_NAME,
   ],
-  ['a display name of spaces', ['display-name', UNKNOWN, '  '], NOT_A_DISPLAY_NAME],
+  ['a display name that consists of spaces', ['display-name', UNKNOWN, '  '], NOT_A_DISPLAY_NAME],
   ['a display name that is too long', ['display-name', UNKNOWN, 'a'.repeat(101)], NOT_A_DISPLAY_NAME],
   ['a wildcard in place of an origin', ['origins', UNKNOWN, '*'], '"origins" takes up to 100 origins'],
   [
@@ -159,7 +159,7 @@ it.each([
   ],
   ['one operand too many', ['keys', UNKNOWN, UNKNOWN], '"keys" takes <account id>.'],
 ])(
-  'the account command refuses %s with its usage and exit code 2, without opening a database',
+  'the account command refuses %s with a usage message and exit code 2, without opening a database',
   async (_what, args, message) => {
     const { code, stdout, stderr } = await runAccount(
       { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' },

@@ -87,7 +87,7 @@ export function personal(): RequestJson {
   );
 }
 
-/** Returns the columns, over all rows, that contain the person's name. */
+/** Returns the columns that contain the person's name in any row. */
 export async function namings(): Promise<string[]> {
   const rows = await tables.query(`
     SELECT 'record' AS at, record AS bytes FROM payment UNION ALL SELECT 'answer', answer FROM payment

@@ -76,7 +76,7 @@ it('the doctor fails for a major version of Node.js other than the tested one', 
   expect(diagnoseNode('v20.20.2', pinned).state).toBe('failed');
 });
 
-it('the doctor warns of an installation without accounts, and passes one without overdue work', () => {
+it('the doctor warns of missing accounts and disabled webhooks, and reports ok if no work is overdue', () => {
   const none = {
     accounts: 1,
     failingWebhooks: 0,

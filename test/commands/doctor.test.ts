@@ -82,7 +82,7 @@ it('the doctor finds nothing wrong with a healthy deployment, and sends its prov
   expect(await tables.query('SELECT name FROM installation_key')).toEqual([]);
 });
 
-it('the doctor fails with advice if settings, database, keys, catalogue or schema would prevent a start', async () => {
+it('the doctor fails with advice if settings, database, keys, catalogue or schema would prevent the service from starting', async () => {
   const wrong = await doctor({ PORT: 'none' });
   expect([wrong.code, wrong.stdout]).toEqual([
     1,
@@ -150,9 +150,9 @@ it('the doctor reports overdue work from the service’s tables', async () => {
     `INSERT INTO notification (connection_id, deduplication_key, subject, body, query, received_at)
      VALUES ('one', 'k', 0, '', '', now() - interval '1 hour')`,
   );
-  // Overdue: one a day past the usual term and checked hourly, and one due a day ago whose connection is gone. Not
-  // overdue: one that has just reached its term, one with a longer term, one overdue by hours, a captured one, a
-  // released one, and a refund.
+  // Overdue: an authorization a day past the usual term that is checked hourly, and one due a day ago whose connection
+  // is gone. Not overdue: an authorization that has just reached its term, one with a longer term, one that is hours
+  // late, a captured one, a released one, and a refund.
   for (const [captured, type, check, age, released = false] of [
     [0, 'PURCHASE', '30 minutes', '9 days'],
     [0, 'AUTHORIZE', '-2 days', '7 days'],

@@ -72,7 +72,7 @@ describe('the route command with another catalogue', () => {
     expect([...firsts].sort()).toEqual(['first', 'second']);
   });
 
-  it('the route command shows the account’s own targets, and what it did not look up', async () => {
+  it('the route command shows the account’s own targets, and says that a stored card was not looked up', async () => {
     const payment_method = { type: 'CARD', vaulted_token: VAULTED_CARD };
     const request = file({ ...cardPayment(), account_id: ACCOUNT_TWO, payment_method });
     const { code, stdout } = await route([request], { CATALOGUE_FILE: catalogue });
@@ -127,7 +127,7 @@ describe('errors of the route command', () => {
     },
   );
 
-  it('the route command reports a request that is too large or does not exist and exits with 1', async () => {
+  it('the route command reports a request file that is too large or does not exist, and exits with 1', async () => {
     const large = file({ ...cardPayment(), description: 'x'.repeat(256 * 1024) });
     expect(await route([large])).toMatchObject({ code: 1, stderr: `${large} is larger than 262144 bytes\n` });
     const nowhere = join(home, 'nowhere.json');
@@ -146,7 +146,7 @@ it.each([
   ['no request', [], 'Exactly one request is required.'],
   ['two requests', ['a.json', 'b.json'], 'Exactly one request is required.'],
   ['an unknown option', ['a.json', '--account', 'x'], "Unknown option '--account'"],
-])('the route command refuses %s with its usage and exit code 2', async (_what, args, message) => {
+])('the route command refuses %s with a usage message and exit code 2', async (_what, args, message) => {
   const { code, stdout, stderr } = await route(args);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr.startsWith(message), stderr).toBe(true);

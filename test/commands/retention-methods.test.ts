@@ -10,7 +10,7 @@ import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
 
 const CARD = '4539578763621486';
 const OTHER = '5555555555554444';
-/** A card that a look-up approves some time after the call. */
+/** A card whose payment is reported as approved by a look-up some time after the call. */
 const PENDING_CARD = '4000000000002008';
 
 let shop: Receiver;
@@ -51,7 +51,7 @@ const age = (days: number) =>
 const rows = () =>
   tables.query('SELECT id, status, active, card_number IS NOT NULL AS sealed FROM vaulted_token ORDER BY id');
 
-it('retention unenrolls a payment method long unused, erases its ciphertext, and later deletes it', async () => {
+it('retention unenrolls a payment method that has long been unused, erases its ciphertext, and later deletes it', async () => {
   const [unused, used] = [await enroll(CARD), await enroll(OTHER)];
   await age(40);
   expect((await pay({ vaulted_token: used })).status).toBe('SUCCEEDED');

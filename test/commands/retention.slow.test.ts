@@ -28,7 +28,7 @@ it('a retention run that is killed leaves each payment either whole or erased, a
   expect(await connected()).toHaveLength(1);
   run.child.kill('SIGKILL');
   await run.ended;
-  // PostgreSQL finishes the statements that a client has sent, even if it has gone.
+  // PostgreSQL finishes the statements that a client has sent, even after the client has disconnected.
   await vi.waitFor(async () => expect(await connected()).toEqual([]), { interval: 5 });
   const left = 1501 - (await erased());
   for (const { record, done } of await tables.query(

@@ -14,7 +14,7 @@ async function read(id: string): Promise<Record<string, unknown>> {
 
 const RECORDS = ['answered record', 'record', 'response record'];
 
-it('retention erases the payer from an old payment and its responses; a repeat gets what is left', async () => {
+it('retention erases the payer from an old payment and its responses; a repeated request gets what is left', async () => {
   const request = personal();
   const paid = await pay(request, 'old');
   const path = `/v1/payments/${paid.payment.id}/refund`;
@@ -71,8 +71,8 @@ it('retention keeps old authorizations, redirects, unknown outcomes and open ope
     Array(5).fill(201),
   );
   await age(400);
-  // They are opened only after they have aged, since anything that the service does with them makes them recent again.
-  // The fence is advanced, since a check that the sandbox's notification prompted may still be in progress.
+  // The payments are opened only after aging, since anything that the service does with an open payment makes it recent
+  // again. The fence is advanced because a check that the sandbox's notification prompted may still be in progress.
   await tables.query(
     "UPDATE transaction SET status = 'PENDING', check_at = now() + interval '1 day', fence = fence + 1 WHERE payment_id = $1",
     [unknown.payment.id],
@@ -106,7 +106,7 @@ it('retention deletes old settled notifications and deliveries, and events that 
      SELECT account_id, id, id, id, created_at + interval '2 hours', CASE WHEN id = (SELECT id FROM event LIMIT 1) THEN now() + interval '1 hour' END FROM event`,
   );
   const rules = ['--notifications', '31', '--deliveries', '10'];
-  // A fifth are 40 days old, and half of those are not settled yet.
+  // A fifth of the notifications are 40 days old, and half of those are not settled yet.
   const due = ['notifications due  250', 'deliveries due     9', 'events due         9'];
   expect((await retention(...rules, '--dry-run')).trim().split('\n')).toEqual(due);
   expect((await retention(...rules)).trim().split('\n')).toEqual([
@@ -143,9 +143,9 @@ it.each([
     '--payments must be a number of days from 30 to 36500.',
   ],
   ['fewer days than is safe', ['--payments', '29'], '--payments must be a number of days from 30 to 36500.'],
-  ['an unknown kind', ['--cats', '9'], "Unknown option '--cats'"],
+  ['a rule for an unknown kind of data', ['--cats', '9'], "Unknown option '--cats'"],
 ])(
-  'retention refuses %s with its usage and exit code 2, before it opens a database',
+  'retention refuses %s with a usage message and exit code 2, before it opens a database',
   async (_what, args, message) => {
     const failed = await runCommand(run, { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' }, ...args);
     expect(failed).toMatchObject({ code: 2, stdout: '' });

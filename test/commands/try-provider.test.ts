@@ -37,13 +37,16 @@ it.each([
   ],
   ['paypal', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
   ['mercado-pago', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
-])('try-provider confirms every expectation of %s with a fake of the provider', async (provider, names) => {
-  const { differing, lines } = await tried(provider);
-  expect(lines.filter((line) => line.startsWith('DIFFERS'))).toEqual([]);
-  expect(differing).toBe(0);
-  for (const name of ['probe', ...names]) expect(lines.join('\n')).toContain(`ok       ${name}: `);
-  expect(lines.at(-1)).toBe('Everything is as expected.');
-});
+])(
+  'try-provider confirms every expectation about %s when run against the provider’s fake',
+  async (provider, names) => {
+    const { differing, lines } = await tried(provider);
+    expect(lines.filter((line) => line.startsWith('DIFFERS'))).toEqual([]);
+    expect(differing).toBe(0);
+    for (const name of ['probe', ...names]) expect(lines.join('\n')).toContain(`ok       ${name}: `);
+    expect(lines.at(-1)).toBe('Everything is as expected.');
+  },
+);
 
 it('try-provider reports each difference between an expectation and the provider’s behavior', async () => {
   const { differing, lines } = await tried('stripe', { secrets: { STRIPE_API_KEY: 'sk_test_another' } });

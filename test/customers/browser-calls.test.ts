@@ -134,7 +134,7 @@ describe('pages of other origins', () => {
 });
 
 describe('pages with only the public key', () => {
-  it('a page can repeat its payment after the session’s terms change; a different request is refused', async () => {
+  it('a page can repeat its request after the session’s terms change, but a different request is refused', async () => {
     const own = await checkout.openSession();
     const token = await checkout.token(own, '4000000000009995');
     const key = randomUUID();
@@ -156,7 +156,7 @@ describe('pages with only the public key', () => {
     ['JPY', 'JP', 1200, '1200.0', 1300],
     ['KWD', 'KW', 1.5, '1.500', 1.501],
   ])(
-    'a page may state the displayed amount in %s, and a repeat may not state another',
+    'a page may send the displayed amount in %s, but a repeated request must not send a different amount',
     async (currency, country, value, written, later) => {
       const own = await checkout.openSession({ country, amount: { currency, value } });
       const token = await checkout.token(own, '4000000000009995');
@@ -274,7 +274,7 @@ describe('pages with only the public key', () => {
       `payment_method.detail.card.${option}`,
     ]),
   ])(
-    'a page with only the public key is refused a payment with the name of the field: %s',
+    'the refusal of a payment by a page with only the public key names the bad field: %s',
     async (_what, body, field) => {
       const headers = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };
       const refused = await call('POST', `/v1/checkout/sessions/${session}/payments`, body, headers);

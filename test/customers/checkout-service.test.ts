@@ -194,7 +194,7 @@ describe('paying a checkout session', () => {
     ['country', { country: 'CO' }],
     ['customer_payer.id', { customer_payer: { id: 'c0000000-0000-4000-8000-000000000001' } }],
   ])(
-    'a payment is refused with the name of the field if its %s differs from the session’s',
+    'if a payment’s %s differs from the session’s, the refusal of the payment names that field',
     async (field, change) => {
       const session = await checkout.openSession({ customer_id: await checkout.customer() });
       const refused = await checkout.pay(session, sentCard(), change);

@@ -140,7 +140,7 @@ describe('deleting a customer while a payment with a stored card is accepted', (
   const found = () =>
     findStoredObjects(database, ACCOUNT_ONE, { customerId: customer, vaultedToken: method });
 
-  it('a stored card that is deleted still pays the payment that has read it, but no later payment', async () => {
+  it('a payment that has read a stored card succeeds even if the card is then deleted, but later payments cannot use it', async () => {
     await tables.query(
       `INSERT INTO vaulted_token (account_id, customer_id, id, type, card, card_number, active)
        VALUES ($1, $2, $3, 'CARD', 'a card', 'sealed', true)`,

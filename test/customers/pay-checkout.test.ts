@@ -61,7 +61,7 @@ it('a session whose order changes during a payment is paid for the new order', a
   expect([payment.merchantOrderId, payment.checkout?.session]).toEqual(['order-2', session]);
 });
 
-it('a payment is given up if its session changes at every try, and the session does not count it', async () => {
+it('a payment is given up if its session changes at every try, and does not count as a payment of the session', async () => {
   const paid = payWhile("merchant_order_id = 'order-2'", wallet.paymentMethod, Number.POSITIVE_INFINITY);
   await expect(paid).rejects.toBeInstanceOf(AlreadyUsedError);
   const found = await payments.tables.query('SELECT payments FROM checkout_session WHERE id = $1', [session]);

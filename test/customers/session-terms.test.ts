@@ -98,7 +98,7 @@ describe('the terms of a checkout session', () => {
     expect(paid.json).toMatchObject({ status: 'SUCCEEDED', customer_payer });
   });
 
-  it('a one-time token in a session determines the type, even if an unknown type is sent with it', async () => {
+  it('a one-time token in a session determines the payment method type, even if an unknown type is sent with it', async () => {
     const session = await checkout.openSession();
     const method = { token: await checkout.token(session), type: 'CREDIT_CARD' };
     const paid = await checkout.pay(session, method);

@@ -34,7 +34,7 @@ const rowOf = async (id: string) =>
   (await tables.query('SELECT * FROM vaulted_token WHERE id = $1', [id]))[0];
 
 describe('enrolled cards', () => {
-  it('an enrolled card is returned masked, can be listed and read, and can pay by its ID', async () => {
+  it('an enrolled card is returned masked, can be listed and read, and can be used to pay by its ID', async () => {
     const made = await enroll();
     const { id, created_at, updated_at } = made.json;
     expect([made.status, made.headers.get('location')]).toEqual([201, `${path()}/${id}`]);
@@ -59,7 +59,7 @@ describe('enrolled cards', () => {
     );
   });
 
-  it('a card enrolled several times is one stored method, with its last expiry and holder', async () => {
+  it('a card enrolled several times is one stored method, with the latest expiry and holder', async () => {
     const all = await Promise.all([1, 2, 3, 4].map(() => enroll()));
     expect(new Set(all.map(({ json }) => json.id)).size).toBe(1);
     const later = await enroll({ expiration_year: 2031, holder_name: 'A GOMEZ' });
@@ -92,7 +92,7 @@ describe('enrolled cards', () => {
     expect((await enroll({ number: OTHER }, headers)).json.code).toBe('IDEMPOTENCY_KEY_REUSED');
   });
 
-  it('a stored card can be paid with a new security code, which is not stored', async () => {
+  it('a stored card can be used with a new security code, which is not stored', async () => {
     const { id } = (await enroll()).json;
     const paid = await pay({ vaulted_token: id, detail: { card: { card_data: { security_code: '9417' } } } });
     const { card } = paid.json.payment_method.payment_method_detail;
@@ -102,7 +102,7 @@ describe('enrolled cards', () => {
     expect(both.status).toBe(400);
   });
 
-  it('an unenrolled card loses its ciphertext and can no longer pay, and a repeat changes nothing', async () => {
+  it('an unenrolled card loses its ciphertext and cannot be used to pay, and unenrolling it again changes nothing', async () => {
     const { id } = (await enroll()).json;
     expect((await rowOf(id))?.card_number).toMatch(/^ey/);
     const ended = await call('POST', `${path()}/${id}/unenroll`);
@@ -159,7 +159,7 @@ describe('enrolled cards', () => {
     const wallet = { ...body, payment_method: { type: 'WALLET_B', vaulted_token: id } };
     const refused = await call('POST', '/v1/payments', wallet, headers);
     expect([refused.status, refused.json.code]).toEqual([400, 'INCORRECT_PAYMENT_METHOD_TYPE']);
-    // A stored card without a customer can pay for any customer.
+    // A stored card without a customer can be used in payments of any customer.
     expect((await pay({ vaulted_token: VAULTED_CARD }, customer)).json.status).toBe('SUCCEEDED');
   });
 

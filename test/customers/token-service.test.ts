@@ -34,7 +34,7 @@ const sealedOf = async (token: string) =>
   (await tables.query('SELECT sealed FROM one_time_token WHERE id = $1', [token]))[0]?.sealed;
 
 describe('one-time tokens', () => {
-  it('a one-time token stands for a card for half an hour, and shows it masked', async () => {
+  it('a one-time token can be used in place of a card for half an hour, and is returned with the card masked', async () => {
     const made = await create({ security_code: CODE });
     const { token, created_at, expires_at } = made.json;
     expect(made.status).toBe(201);
@@ -100,7 +100,7 @@ describe('one-time tokens', () => {
     expect((await pay(vaulted)).json.status).toBe('SUCCEEDED');
   });
 
-  it('a one-time token pays once, approved or declined, and the payment erases its ciphertext', async () => {
+  it('a one-time token can be used once, and the payment erases its ciphertext, approved or declined', async () => {
     for (const number of [CARD, DECLINED_CARD]) {
       const { token } = (await create({ number })).json;
       expect(await sealedOf(token)).toMatch(/^ey/);
@@ -133,7 +133,7 @@ describe('one-time tokens', () => {
     expect([uses.length, made.length]).toEqual([1, 1]);
   });
 
-  it('a request repeated with the same key creates one token, whatever its security code', async () => {
+  it('a request repeated with the same key creates one token, even with a different security code', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const made = await create({ security_code: '123' }, headers);
     const again = await create({ security_code: '' }, headers);
@@ -201,7 +201,7 @@ describe('one-time tokens', () => {
 });
 
 describe('one-time tokens of a checkout session', () => {
-  it('a session’s token pays that session, from the merchant’s server or from the browser', async () => {
+  it('a session’s token can be used to pay that session, from the merchant’s server or from the browser', async () => {
     const byServer = await checkout.openSession();
     const paid = await checkout.pay(byServer, { token: await checkout.token(byServer) });
     expect(paid.json).toMatchObject({ status: 'SUCCEEDED', workflow: 'SDK_CHECKOUT' });
@@ -215,7 +215,7 @@ describe('one-time tokens of a checkout session', () => {
     });
   });
 
-  it('a session’s token cannot pay another session, or a payment without a session', async () => {
+  it('a session’s token cannot be used in another session, or in a payment without a session', async () => {
     const [one, two] = [await checkout.openSession(), await checkout.openSession()];
     const token = await checkout.token(one);
     for (const refused of [await checkout.pay(two, { token }), await pay({ token })]) {
@@ -224,7 +224,7 @@ describe('one-time tokens of a checkout session', () => {
     expect((await checkout.pay(one, { token })).status).toBe(201);
   });
 
-  it('a used session replays the creation of its token, and refuses a new one', async () => {
+  it('after a session is used, a request that created a token for it is replayed, and a new one is refused', async () => {
     const session = await checkout.openSession();
     const path = `/v1/checkout/sessions/${session}/token`;
     const headers = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };

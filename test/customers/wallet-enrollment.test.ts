@@ -66,7 +66,7 @@ it('a payer who returns before the wallet has confirmed sees a waiting page if t
 });
 
 describe('wallet enrollments', () => {
-  it('a wallet waits for its payer, is ENROLLED when the payer has agreed and returned, and can pay', async () => {
+  it('a wallet waits for its payer, is ENROLLED when the payer has agreed and returned, and can then be used to pay', async () => {
     const made = await enroll();
     const { id } = made.json;
     expect([made.status, made.headers.get('location')]).toEqual([201, `${path()}/${id}`]);
@@ -112,7 +112,7 @@ describe('wallet enrollments', () => {
     expect(row?.provider_token).toMatch(/^wt_/);
   });
 
-  it('a wallet is ENROLLED by a look-up if its payer agreed but never returns', async () => {
+  it('a wallet becomes ENROLLED through a look-up if its payer agrees but never returns', async () => {
     const made = await enroll();
     await press(made, 'pay');
     await expect.poll(async () => (await get(made.json.id)).status).toBe('ENROLLED');
@@ -121,7 +121,7 @@ describe('wallet enrollments', () => {
   it.each([
     ['decline', 'DECLINED'],
     ['leave', 'DECLINED'],
-  ])('a wallet cannot pay after its payer chose to %s, and is %s', async (action, status) => {
+  ])('a wallet whose payer chose to %s becomes %s and cannot be used to pay', async (action, status) => {
     const made = await enroll({ callback_url: undefined });
     const { id } = made.json;
     await press(made, action);
@@ -166,7 +166,7 @@ describe('wallet enrollments', () => {
     await hook.close();
   });
 
-  it('opening the return address does not enroll a wallet, since only the provider’s report counts', async () => {
+  it('opening the return URL does not enroll a wallet, since only the provider’s report counts', async () => {
     const { id } = (await enroll()).json;
     const back = await comeBack(id);
     expect(back.headers.get('location')).toContain('status=READY_TO_ENROLL');
@@ -174,7 +174,7 @@ describe('wallet enrollments', () => {
     expect((await comeBack('nothing')).status).toBe(404);
   });
 
-  it('a wallet unenrolled before the payer agrees, by a call or by deleting the customer, stays so', async () => {
+  it('a wallet unenrolled before the payer agrees, by a call or by deleting the customer, stays unenrolled', async () => {
     const [one, two] = [await enroll(), await enroll()];
     const ended = await call('POST', `${path()}/${one.json.id}/unenroll`, {});
     expect(ended.json).toMatchObject({ status: 'UNENROLLED', redirect_url: '' });
@@ -192,7 +192,7 @@ describe('wallet enrollments', () => {
     }
   });
 
-  it('a wallet is EXPIRED if the payer’s time has run out and its provider cannot be called', async () => {
+  it('a wallet becomes EXPIRED if the payer’s time has run out and its provider cannot be called', async () => {
     const { id } = (await enroll()).json;
     await overdue(id);
     await expect.poll(async () => (await get(id)).status).toBe('EXPIRED');
@@ -246,7 +246,7 @@ describe('wallet enrollments', () => {
     expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
   });
 
-  it('a wallet cannot pay at a connection other than the one at which it was enrolled', async () => {
+  it('a wallet cannot be used at a connection other than the one at which it was enrolled', async () => {
     const made = await enroll();
     await press(made, 'pay');
     await comeBack(made.json.id);

@@ -87,7 +87,7 @@ it('an operator sees the result of the last refund, and of a capture, a cancel o
   }
 });
 
-it('an action is not shown as failed before it is known to be sent', async () => {
+it('an action is not shown as failed while it is unknown whether it was sent', async () => {
   const paid = await merchant.pay();
   await merchant.call(`/v1/payments/${paid.id}/refund`, { merchant_reference: randomUUID() });
   const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [paid.id]);
@@ -138,7 +138,7 @@ it('the overview marks its figures as stale while a refresh gets no response', a
   await page.waitForSelector('.stale');
 });
 
-it('the overview marks failed refreshes as stale, and shows the sign-in once the session has ended', async () => {
+it('the overview marks failed refreshes as stale, and shows the sign-in page once the session has ended', async () => {
   await page.evaluateOnNewDocument(() => {
     const every = globalThis.setInterval;
     globalThis.setInterval = ((act: () => void, ms: number) => every(act, ms / 50)) as typeof setInterval;

@@ -108,7 +108,7 @@ describe('the session cookie', () => {
     expect(sessionCookie(true).read(request('operator=planted; __Host-operator=t'))).toBe('t');
   });
 
-  it('the session cookie is ignored if there are two, since an attacker may have set one', () => {
+  it('the session cookie is ignored if a request has two, since an attacker may have set one of them', () => {
     expect(sessionCookie(false).read(request('operator=a; operator=b'))).toBeUndefined();
   });
 });

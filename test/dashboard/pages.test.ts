@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 
 describe('visitors', () => {
-  it('a visitor is redirected from every page to the sign-in, and sees none of its content', async () => {
+  it('a visitor is redirected from every page to the sign-in page, and sees no content of the dashboard', async () => {
     const paid = await merchant.pay();
     for (const path of [...PAGES, pathOf(paid)]) {
       const response = await fetch(`${server.url}/dashboard${path}`, { redirect: 'manual' });
@@ -67,7 +67,7 @@ describe('visitors', () => {
 });
 
 describe('dashboard sessions', () => {
-  it('each sign-in creates a new session token, ignores the browser’s and ends the earlier session', async () => {
+  it('each sign-in creates a new session token, ignores the one that the browser sent, and ends the earlier session', async () => {
     const planted = `operator=${'A'.repeat(43)}`;
     const first = await signIn(server, SANDBOX_OPERATOR_KEY, planted);
     expect(first.cookie).not.toBe(planted);
@@ -78,7 +78,7 @@ describe('dashboard sessions', () => {
     expect((await second.get('')).status).toBe(200);
   });
 
-  it('a dashboard session ends after 15 minutes without a page, and after twelve hours in any case', async () => {
+  it('a dashboard session ends after 15 minutes without a page view, and after twelve hours in any case', async () => {
     for (const [column, age] of [
       ['seen_at', '16 minutes'],
       ['created_at', '13 hours'],
@@ -99,7 +99,7 @@ describe('dashboard sessions', () => {
 });
 
 describe('forms', () => {
-  it('a form is refused without its token, with that of another session, and from another origin', async () => {
+  it('a form is refused without its token, with the token of another session, or from another origin', async () => {
     const paid = await merchant.pay();
     const fields = { amount: '1.00', key: randomUUID() };
     const other = await signIn(server, SANDBOX_OPERATOR_KEY);
@@ -141,7 +141,7 @@ describe('read-only operator keys', () => {
 });
 
 describe('operators', () => {
-  it('a form sent twice at once acts once, and a refused form says why', async () => {
+  it('a form sent twice at once takes effect once, and a refused form is shown with the reason', async () => {
     const paid = await merchant.pay();
     const form = { amount: '1.25', key: `dashboard-${randomUUID()}` };
     const both = [form, form].map((fields) => operator.post(`${pathOf(paid)}/refund`, fields));

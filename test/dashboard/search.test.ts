@@ -67,7 +67,7 @@ describe('the search', () => {
     expect(await found({ text: '100', by: 'order' })).toEqual([]);
   });
 
-  it('the search finds a payment by the merchant’s reference for it or its refund, or by the provider’s', async () => {
+  it('the search finds a payment by the merchant’s reference for the payment or a refund, or by the provider’s reference', async () => {
     expect(await found({ text: 'booking-7', by: 'reference' })).toEqual([first.id]);
     expect(await found({ text: 'sorry-7', by: 'reference' })).toEqual([first.id]);
     const { transaction_id: providers } = first.transactions.provider_data;
@@ -140,8 +140,8 @@ it.each([
   ['a malformed ID', { text: 'abc', by: 'id' }],
   ['a card number of more than four digits', { text: '4012888888881881', by: 'last_four' }],
   ['an invalid time', { from: '2026-13-01T00:00' }],
-  ['a day that no month has', { from: '2026-02-30' }],
-  ['a year before the first', { from: '0000-01-01' }],
+  ['a day that its month does not have', { from: '2026-02-30' }],
+  ['a year before year 1', { from: '0000-01-01' }],
   ['an invalid account ID', { account: "' OR true --" }],
   ['a forged page token', { page: 'AAAA' }],
 ])('the search refuses %s and says why', async (_what, query) => {
@@ -149,7 +149,7 @@ it.each([
   expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('role="alert"')]);
 });
 
-it('pages list every payment once while others are added, and a page token is valid only for its filter', async () => {
+it('pages of results list every payment once while others are added; a page token is valid only for its filter', async () => {
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, card_last_four,
        created_at)

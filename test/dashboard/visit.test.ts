@@ -14,12 +14,15 @@ it.each<[string, (sessions: Sessions) => Promise<unknown>]>([
   ['begin', (sessions) => sessions.begin('key', undefined)],
   ['find', (sessions) => sessions.find('A'.repeat(43), true)],
   ['end', (sessions) => sessions.end('A'.repeat(43))],
-])('sessions report SERVICE_UNAVAILABLE while the database is unavailable: %s', async (_what, call) => {
-  const sessions = createSessions(database, { operate: ['key'], read: [] });
-  await expect(call(sessions)).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE' });
-});
+])(
+  'dashboard sessions report SERVICE_UNAVAILABLE while the database is unavailable: %s',
+  async (_what, call) => {
+    const sessions = createSessions(database, { operate: ['key'], read: [] });
+    await expect(call(sessions)).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE' });
+  },
+);
 
-it('a page asks the operator to come back while the database is unavailable', async () => {
+it('a dashboard page asks the operator to come back while the database is unavailable', async () => {
   const sessions = createSessions(database, { operate: [], read: [] });
   const app = Fastify();
   app.register(async (scope) => {
@@ -39,7 +42,7 @@ it('a page asks the operator to come back while the database is unavailable', as
   expect(body).toContain('retry later');
 });
 
-it('a page that fails for another reason does not ask the operator to come back', async () => {
+it('a dashboard page that fails for another reason does not ask the operator to come back', async () => {
   const app = Fastify();
   app.register(async (scope) => {
     preparePages(scope);

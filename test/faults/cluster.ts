@@ -102,13 +102,13 @@ export async function startCluster(checkout: string): Promise<Cluster> {
   };
 }
 
-/** Thrown by a case that stops or fills the database, which Citus' operator has started. */
+/** Thrown on Citus by a case that would stop or fill the database, because the operator has started that database. */
 export class NotOnCitus extends Error {
   override readonly name = 'NotOnCitus';
 }
 
 /**
- * Uses a Citus instead that the operator has started; it is never stopped.
+ * Uses a Citus cluster instead, which the operator has started and which is never stopped.
  *
  * @param coordinatorUrl a database of the coordinator to which workers were added.
  */

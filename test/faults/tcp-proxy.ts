@@ -16,7 +16,7 @@ export type TcpProxy = {
 /** Both ends of a connection. `wait` resolves once the proxy transfers bytes. */
 export type Link = { readonly client: Socket; readonly server: Socket; wait(): Promise<void> };
 
-/** Transfers the messages of a connection in both directions, each until its sender ends. */
+/** Transfers the messages of a connection, in each direction until the sender ends its side. */
 export type Carrier = {
   requests(link: Link): Promise<void>;
   responses(link: Link): Promise<void>;

@@ -20,7 +20,7 @@ async function charge(behaviour: string, key = `ordered-${calls++}`) {
   return { key, status: response?.status, body, recorded: rows[0]?.status };
 }
 
-describe('behaviour orders in descriptions', () => {
+describe('behavior orders in descriptions', () => {
   it.each([
     ['reset_before', undefined, undefined],
     ['error_before', 500, undefined],

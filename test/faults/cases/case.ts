@@ -8,7 +8,7 @@ export type Case = {
   readonly name: string;
   /** Causes the fault, reports unexpected behavior with `world.expect`, and leaves a replica running. */
   run(world: World): Promise<void>;
-  /** Set for a case that harms the whole PostgreSQL, which then gets a separate one. */
+  /** Set for a case that harms the whole PostgreSQL server; the case then gets a separate server. */
   readonly ownCluster?: true;
   /** Set for a case that needs both cores to itself. */
   readonly alone?: true;

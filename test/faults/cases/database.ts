@@ -162,7 +162,7 @@ export const DATABASE: readonly Case[] = [
         await blow(world);
         await sending;
       }
-      // Refused orders are retried, too: either nothing of them was committed, or all of it.
+      // Refused orders are retried, too: either all of an order was committed, or none of it.
       for (const order of world.orders) await world.insist(order);
     },
   },

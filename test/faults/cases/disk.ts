@@ -21,7 +21,7 @@ export const DISK: readonly Case[] = [
       world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `the response was ${answer.status}`);
       world.expect((await world.ledger()).length === 0, 'something was charged');
 
-      // Room for a while, and none again while payments are in progress.
+      // There is room for a while, and then none again while payments are in progress.
       rmSync(ballast);
       const early = await world.insist(refused);
       world.expect(paymentOf(early)?.status === 'SUCCEEDED', 'the payment failed although there was room');

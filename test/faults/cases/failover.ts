@@ -180,7 +180,7 @@ export const FAILOVER: readonly Case[] = [
       const first = ['judge DECLINED'];
       const both = ['judge DECLINED', 'judge-two ERROR'];
       const [one] = [await world.startReplica(), await world.startReplica()];
-      // Its messages arrive after the other replica has finished the payment.
+      // The stopped replica's messages arrive after the other replica has finished the payment.
       await stopPastLease(world, one, {
         point: 'write_next_attempt:request',
         nth: 1,

@@ -15,9 +15,9 @@ export const GROUPS: readonly Case[] = [
   { ...kill('a group of claims: killed once they are committed', 'claim', 'response'), short: true },
   kill('a group of outcomes: killed before they are committed', 'write', 'request'),
   kill('a group of outcomes: killed once they are committed', 'write', 'response'),
-  fault('the database rolls it back', 'request', { refuse: '40P01' }),
+  fault('the database rolls back the commit', 'request', { refuse: '40P01' }),
   fault('a pooler loses its server and sends a FATAL error', 'response', { refuse: '08P01' }),
-  fault('its acknowledgement is lost', 'response', 'cut'),
+  fault('the acknowledgement is lost', 'response', 'cut'),
 ];
 
 type Step = 'claim' | 'write';

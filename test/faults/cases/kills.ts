@@ -87,7 +87,7 @@ function recoveryKill(name: string, step: string, misbehaviour: string): Case {
       // On a busy machine even the first look-up may be so late that it also closes the payment, which is another call.
       const options = step === 'look_up' ? { env: { CLOSING_MARGIN_MS: '600000' } } : {};
       let replica = await world.startReplica(options);
-      // The first request uses some of recovery's statements, too, so it must end first.
+      // The first request uses some of recovery's statements, too, so it must finish first.
       const answer = await send(replica.url, order);
       world.expect(statusOf(answer) === 'PENDING', 'the response for an unknown outcome was not PENDING');
       for (const side of sides) {

@@ -100,7 +100,7 @@ async function leftAlone(world: World): Promise<void> {
   const row = await read();
   if (row?.status === 'PENDING' && row.fence === 0 && row.due === true) return;
   world.expect(false, `the attempt was taken: ${JSON.stringify(row)}`);
-  // The replica that took it continues and writes an outcome that it should not.
+  // The replica that took the attempt continues and writes an outcome that it should not write.
   await world.until('the outcome', async () => (await read())?.status !== 'PENDING').catch(() => {});
 }
 

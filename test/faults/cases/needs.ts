@@ -4,7 +4,10 @@ import type { Case } from './case.ts';
 const CARDS: readonly Ability[] = ['cards'];
 const LOOKED_UP: readonly Ability[] = ['cards', 'look_ups'];
 
-/** The features that cases need, keyed by the beginnings of case names; the first match counts. Others need cards. */
+/**
+ * The features that cases need, keyed by prefixes of case names; the first match counts. Cases without a match need
+ * cards.
+ */
 export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[]])[] = [
   ['a group of', ['cards', 'groups']],
   ['killed in recovery', LOOKED_UP],
@@ -16,7 +19,7 @@ export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[
   ['failover: stopped past its lease', LOOKED_UP],
   ['failover: the database down between', LOOKED_UP],
   ['stored methods: ', []],
-  ['wallet enrolments: ', ['enrollments']],
+  ['wallet enrollments: ', ['enrollments']],
   ['operations: killed in recovery: asking', ['look_ups', 'refund_reads']],
   ['operations: killed in recovery: closing', ['look_ups', 'closings']],
   ['operations: killed in recovery: postponing', ['look_ups', 'closings']],

@@ -17,7 +17,7 @@ export const OPERATIONS: readonly Case[] = [
   recoveryKill('closing at the provider', 'close', 'reset_before'),
   recoveryKill('postponing', 'postpone_check', 'error_before'),
   {
-    name: 'operations: the provider resets, fails or answers nonsense after it has done them',
+    name: 'operations: the provider resets, fails or answers nonsense, before or after performing them',
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });
       const tried = ['reset_after', 'error_after', 'hang_after', 'html', 'error_before', 'reset_before'].map(

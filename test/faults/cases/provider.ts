@@ -89,7 +89,8 @@ function misbehaving(name: string, kinds: readonly string[], expected: Expected)
       await Promise.all(
         world.random.shuffled([...kinds, ...kinds]).map(async (kind) => {
           await expectOf(world, replica.url, `sandbox:${kind}`, expected);
-          // This order may meet a connection that the previous one broke, so its outcome may be learned only later.
+          // This order may be sent on a connection that the previous order broke, so its outcome may be learned only
+          // later.
           await expectOf(world, replica.url, undefined, { first: undefined, last: 'SUCCEEDED' });
         }),
       );

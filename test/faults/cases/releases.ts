@@ -74,7 +74,7 @@ export const RELEASES: readonly Case[] = [
       world.expect(again.body === answer.body, 'a repeat got another response');
       await world.drain();
       const more = await operate(other.url, { ...asked, key: 'more', percent: 80 });
-      // A refund that was only claimed never reached the provider, so its share is free again.
+      // A refund that was only claimed never reached the provider, so its amount can be refunded again.
       const [refund] = await world.query("SELECT status FROM transaction WHERE type = 'REFUND'");
       const isRefused = reasonOf({ ...more, tookMs: 0 }) === 'INVALID_AMOUNT';
       world.expect(

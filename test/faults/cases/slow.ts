@@ -3,7 +3,7 @@ import { type Order, send } from '../orders.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** A provider that takes long to answer, with many payments at it. */
+/** A provider that takes long to respond, with many payments in progress there. */
 export const SLOW: readonly Case[] = [
   {
     name: 'killed while 500 payments are at the provider',

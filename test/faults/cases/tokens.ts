@@ -14,7 +14,7 @@ export const TOKENS: readonly Case[] = [
   { ...killAt('after sending, before the answer', 'charge:response'), short: true },
   killAt('after the answer, before commit 2', 'write_change:request'),
   {
-    name: 'tokens: payments that race for one at two replicas, one of which is killed',
+    name: 'tokens: payments that race for one token at two replicas, one of which is killed',
     async run(world) {
       const [one, two] = [await world.startReplica(), await world.startReplica({ unhurried: true })];
       const orders = Array.from({ length: RIVALS }, () => ofAccountOne(world));
@@ -82,7 +82,7 @@ function killAt(name: string, point: string): Case {
  */
 function enrollment(name: string, trigger: string, stored: number): Case {
   return {
-    name: `stored methods: enrolment killed ${name}`,
+    name: `stored methods: enrollment killed ${name}`,
     async run(world) {
       const replica = await world.startReplica();
       const order = ofAccountOne(world);
@@ -114,7 +114,7 @@ function enrollment(name: string, trigger: string, stored: number): Case {
       const rows = await world.query(cards);
       world.expect(rows.length === 1 && rows[0]?.id === id, `${rows.length} cards are stored`);
       const told = await world.query("SELECT 1 FROM event WHERE type = 'enrollment.enroll'");
-      world.expect(told.length === 1, `the event of the enrolment was written ${told.length} times`);
+      world.expect(told.length === 1, `the event of the enrollment was written ${told.length} times`);
       await made(url, `${path}/${id}/unenroll`, {});
       await expectNoCiphertext(world, 'vaulted_token', 'card_number', 'customer_id IS NOT NULL');
     },
@@ -127,7 +127,7 @@ function enrollment(name: string, trigger: string, stored: number): Case {
  */
 function walletEnrollment(name: string, point: string): Case {
   return {
-    name: `wallet enrolments: killed ${name}`,
+    name: `wallet enrollments: killed ${name}`,
     async run(world) {
       const replica = await world.startReplica();
       const order = ofAccountOne(world);
@@ -156,14 +156,14 @@ function walletEnrollment(name: string, point: string): Case {
         return rows[0]?.status === 'ENROLLED';
       });
       const told = await world.query("SELECT 1 FROM event WHERE type = 'enrollment.enroll'");
-      world.expect(told.length === 1, `the event of the enrolment was written ${told.length} times`);
+      world.expect(told.length === 1, `the event of the enrollment was written ${told.length} times`);
     },
   };
 }
 
 /** Agrees, as the payer, at the page named in the response to an enrollment. */
 async function agreeAtPage({ status, body }: Pick<Answer, 'status' | 'body'>): Promise<void> {
-  if (status !== 201) throw new Error(`the response to the enrolment was ${status} ${body}`);
+  if (status !== 201) throw new Error(`the response to the enrollment was ${status} ${body}`);
   const { redirect_url: page } = JSON.parse(body);
   const agreed = await fetch(`${page}/pay`, { method: 'POST', redirect: 'manual' });
   if (agreed.status !== 303) throw new Error(`the provider's page responded ${agreed.status}`);
