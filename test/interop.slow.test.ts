@@ -160,7 +160,7 @@ describe('grpc-js on the service’s only port', () => {
     expect(detailsOf(error)).toMatchObject({ ErrorInfo: { reason: 'NOT_FOUND', domain: 'payments.v1' } });
   });
 
-  it('grpc-js gets a hundred concurrent calls served on one connection', async () => {
+  it('a hundred concurrent calls of grpc-js are served on one connection', async () => {
     const answers = await Promise.all(Array.from({ length: 100 }, () => createPayment(request())));
     expect(new Set(answers.map(({ payment }) => payment?.status))).toEqual(new Set(['SUCCEEDED']));
   });

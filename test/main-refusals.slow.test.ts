@@ -39,7 +39,7 @@ it.each([
   expect(await refusal(environment)).toEqual(problem);
 });
 
-it('with a data directory that cannot be created, the service names it and exits with 1', async () => {
+it('with a data directory that cannot be created, the service names the directory and exits with 1', async () => {
   const { code, stderr } = await runService({ DATA_DIR: '/proc/x' });
   expect([code, stderr]).toEqual([
     1,

@@ -140,7 +140,7 @@ it('a payer without a callback_url sees the state of the payment on a page of th
   expect(unknown.status).toBe(404);
 });
 
-it('a payer without a callback_url sees the state in their language, with the amount in its format', async () => {
+it('a payer without a callback_url sees the state in their language, with the amount in that language’s format', async () => {
   const record = await create({ callback_url: null });
   const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [record.id]);
   const yen = decodeRecord(row?.record as Buffer);

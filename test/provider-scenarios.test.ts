@@ -26,10 +26,7 @@ const ENROLLED = passedOver('payments with enrolled wallets');
 const PROVIDERS = ['adyen', 'stripe', 'paypal', 'mercado-pago'] as const;
 type Provider = (typeof PROVIDERS)[number];
 
-/**
- * The expected end of each scenario, keyed by the two digits of its name, at each provider in the order
- * above.
- */
+/** The expected result of each scenario, keyed by the two digits of its name, at each provider in the order above. */
 const EXPECTED: Readonly<Record<string, readonly [string, string, string, string]>> = {
   '00': [APPROVED, APPROVED, CARDS, CARDS],
   '01': [SENT_AWAY, REDIRECTS, NO_SUCH_CURRENCY, NO_SUCH_CURRENCY],

@@ -36,7 +36,7 @@ beforeAll(async () => {
     startBrowser(),
   ]);
   const catalogue = join(home, 'catalogue.yaml');
-  // Work of a process that died is leased for its provider's timeout and a second.
+  // The work of a process that died stays leased for the provider's timeout plus a second.
   writeFileSync(catalogue, fakes.catalogue().replaceAll(/^( +)base_url: .*$/gm, '$&\n$1timeout_ms: 5000'));
   environment = {
     ...FAKE_SECRETS,

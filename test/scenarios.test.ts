@@ -46,7 +46,7 @@ describe.each(scenarios)('$name', (scenario) => {
     expect(headers.get('location')).toBe(`/v1/payments/${JSON.parse(record).id}`);
   });
 
-  it('the record has one transaction, which all of its fields show alike', async () => {
+  it('a record has one transaction, which is the same in transactions and in transactions_history', async () => {
     const payment = JSON.parse((await clients.rest(scenario, randomUUID())).record);
     expect(payment.transactions_history).toEqual([payment.transactions]);
     expect(payment.transactions.id).not.toBe(payment.id);

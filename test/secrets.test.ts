@@ -14,7 +14,10 @@ import {
 import { startTestServer, type TestServer } from './support/server.ts';
 import { openTables, type Tables } from './support/tables.ts';
 
-/** Returns a number that nothing else is likely to contain. The sandbox approves it; MAGIC has the others. */
+/**
+ * Returns a number that nothing else is likely to contain. The sandbox approves it; the cards in MAGIC have other
+ * outcomes.
+ */
 function randomCard(): string {
   const head = `4${Array.from({ length: 14 }, () => randomInt(10)).join('')}`;
   return head + [...'0123456789'].find((digit) => passesLuhn(head + digit));
@@ -27,7 +30,7 @@ const MAGIC = [
 const APPROVED = [randomCard(), randomCard()];
 const VAULTED = randomCard();
 const REFUSED = randomCard();
-/** Cards of one-time tokens: one that pays, and one that stays unused. */
+/** Cards of one-time tokens: one that is used to pay, and one that stays unused. */
 const TOKENED = [randomCard(), randomCard()];
 /** Fails the Luhn check, like a number with a typo. */
 const MISTYPED = `${REFUSED.slice(0, -1)}${(Number(REFUSED.at(-1)) + 1) % 10}`;

@@ -100,7 +100,7 @@ describe('one-time tokens', () => {
     expect((await pay(vaulted)).json.status).toBe('SUCCEEDED');
   });
 
-  it('a one-time token can be used once, and the payment erases its ciphertext, approved or declined', async () => {
+  it('a one-time token can be used once, and the payment, approved or declined, erases its ciphertext', async () => {
     for (const number of [CARD, DECLINED_CARD]) {
       const { token } = (await create({ number })).json;
       expect(await sealedOf(token)).toMatch(/^ey/);

@@ -26,7 +26,7 @@ beforeEach(() =>
   ),
 );
 
-it('in every tried order of steps and deaths, a payment’s books match its provider’s ledger', async () => {
+it('in every tried order of steps and process deaths, a payment’s books match its provider’s ledger', async () => {
   await fc.assert(
     fc.asyncProperty(ORDERS, PLANS, async (order, plan) => {
       await payments.tables.query('TRUNCATE payment, transaction, notification, event');

@@ -22,7 +22,7 @@ import {
 endAfterEach();
 
 describe('closing the listener', () => {
-  it('close ends idle connections, and those whose protocol is undecided, at once', async () => {
+  it('closing the listener ends idle connections, and those whose protocol is undecided, at once', async () => {
     await start();
     const idle = connect(GET);
     await idle.has('200 OK');
@@ -36,7 +36,7 @@ describe('closing the listener', () => {
     expect(performance.now() - begun).toBeLessThan(10_000);
   });
 
-  it('close ends idle TLS connections at once, even those that never sent a request', async () => {
+  it('closing the listener ends idle TLS connections at once, even those that never sent a request', async () => {
     await start({ tls });
     const client = session(`https://127.0.0.1:${port}`, { ca: tls.cert });
     await exchange(client, { ':path': '/' }).done;
@@ -48,7 +48,7 @@ describe('closing the listener', () => {
     expect(performance.now() - begun).toBeLessThan(10_000);
   });
 
-  it('close answers requests in flight: HTTP/1.1 with Connection: close, HTTP/2 until its streams end', async () => {
+  it('a closing listener answers requests in flight: HTTP/1.1 with Connection: close, HTTP/2 until streams end', async () => {
     await start();
     const one = connect(GET.replace('/', '/slow'));
     const begun = connect(GET.replace('/', '/stream'));
@@ -69,7 +69,7 @@ describe('closing the listener', () => {
     await closed;
   });
 
-  it('close delivers all pipelined responses', async () => {
+  it('a closing listener delivers all pipelined responses', async () => {
     await start();
     const slow = GET.replace('/', '/slow');
     const client = connect(slow + slow + slow);
@@ -80,7 +80,7 @@ describe('closing the listener', () => {
     await closed;
   });
 
-  it('close cuts the remaining connections after the drain timeout', async () => {
+  it('a closing listener cuts the remaining connections after the drain timeout', async () => {
     await start({ limits: { drainTimeoutMs: 200 } });
     const one = connect(GET.replace('/', '/slow'));
     const two = exchange(session(), { ':path': '/slow' });

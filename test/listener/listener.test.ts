@@ -207,7 +207,7 @@ describe('HTTP/1.1 connections', () => {
     expect(await connect('GET / HTTP/1.0\r\n\r\n').closed).toContain('{"version":"1.0"}');
   });
 
-  it('slow headers and slow bodies are ended with 408', async () => {
+  it('requests with slow headers or slow bodies are refused with 408', async () => {
     await start({ limits: { headersTimeoutMs: 200, receiveTimeoutMs: 400 } });
     const slow = connect(
       'POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n',

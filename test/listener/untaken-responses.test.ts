@@ -188,7 +188,7 @@ describe('bodies that do not begin', () => {
     const headers = { ':path': '/', ':method': 'POST', 'content-type': 'application/json' };
     const begun = client.request(headers);
     begun.write('[');
-    // Its body may wait for the one that has begun.
+    // This stream's body may wait for the body that has begun.
     const waiting = client.request(headers);
     waiting.on('error', () => {});
     let isReset = false;

@@ -69,7 +69,8 @@ it('an unread pipe neither blocks logging nor grows the buffer beyond its bound,
     log.info({ n: -1 });
     await writer.end(10_000);
     process.exit();`);
-  // It is sent although none of the 10 MB was read; the pipe and the writer hold little more than 1 MB of it.
+  // This message is sent although none of the 10 MB of logs was read; the pipe and the writer hold little more than 1
+  // MB.
   await once(child, 'message');
   const lines = linesOf(child);
   child.send('read');

@@ -79,7 +79,7 @@ it('requests over RPC protocols are exported like those over REST', async () => 
   }
 });
 
-it('a span has the status of the response, or 499 if the caller disconnected before it', async () => {
+it('a span has the status of the response, or 499 if the caller disconnected before the response', async () => {
   const provider = await startHeldProvider();
   await start(provider.catalogue);
   provider.frontOf(`${server?.url}`);

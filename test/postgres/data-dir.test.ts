@@ -68,7 +68,7 @@ it('makeDirectories creates missing parents with the given mode, and returns the
 });
 
 it.runIf(existsSync('/proc/self'))(
-  'makeDirectories throws where nothing can be created, rather than search forever',
+  'makeDirectories throws where nothing can be created, instead of searching forever',
   () => {
     expect(() => makeDirectories('/proc/none/below', 0o700)).toThrow(/^ENOENT: .* mkdir '\/proc\/none'$/);
   },

@@ -19,7 +19,7 @@ function learnTimes(rates: ApprovalRates, times: number, outcome: Outcome, segme
   for (let i = 0; i < times; i++) rates.learn('one', segment, outcome);
 }
 
-it('an unknown segment has an optimistic rate', () => {
+it('a segment without payments has an optimistic approval rate', () => {
   expect(createApprovalRates().rate('one', VISA_CO)).toEqual({ rate: 1, samples: 0 });
 });
 
@@ -27,7 +27,7 @@ it.each<[string, Outcome]>([
   ['an approval', APPROVED],
   ['a redirect', { kind: 'redirect', providerData, redirectUrl: 'https://provider.example' }],
   ['a pending payment', { kind: 'pending', providerData }],
-])('%s counts as approved', (_name, outcome) => {
+])('the approval rate counts %s as approved', (_name, outcome) => {
   const rates = createApprovalRates();
   rates.learn('one', VISA_CO, outcome);
   expect(rates.rate('one', VISA_CO)).toEqual({ rate: 1, samples: 1 });
@@ -38,7 +38,7 @@ it.each<[string, Outcome]>([
   ['an unknown code', { kind: 'declined', providerData, iso8583Code: 'ZZ' }],
   ['an unknown outcome', { kind: 'unknown', detail: 'x', providerData: undefined }],
   ['an attempt that could not be sent', { kind: 'not_sent', detail: 'x', because: 'unreachable' }],
-])('%s counts as not approved', (_name, outcome) => {
+])('the approval rate counts %s as not approved', (_name, outcome) => {
   const rates = createApprovalRates();
   rates.learn('one', VISA_CO, outcome);
   expect(rates.rate('one', VISA_CO)).toEqual({ rate: 2 / 3, samples: 1 });
@@ -46,15 +46,18 @@ it.each<[string, Outcome]>([
 
 it.each<[string, Outcome]>([
   ['a hard decline', HARD_DECLINE],
-  ['an attempt that was turned away', { kind: 'not_sent', detail: 'x', because: 'turned_away' }],
-  ['an attempt that found the circuit open', { kind: 'not_sent', detail: 'x', because: 'circuit_open' }],
-])('%s does not count', (_name, outcome) => {
+  ['an attempt that the provider turned away', { kind: 'not_sent', detail: 'x', because: 'turned_away' }],
+  [
+    'an attempt that was not sent because the circuit was open',
+    { kind: 'not_sent', detail: 'x', because: 'circuit_open' },
+  ],
+])('the approval rate does not count %s', (_name, outcome) => {
   const rates = createApprovalRates();
   rates.learn('one', VISA_CO, outcome);
   expect(rates.rate('one', VISA_CO)).toEqual({ rate: 1, samples: 0 });
 });
 
-it('rates are separate for connections, brands and issuer countries', () => {
+it('approval rates are separate for connections, brands and issuer countries', () => {
   const rates = createApprovalRates();
   rates.learn('one', VISA_CO, SOFT_DECLINE);
   expect(rates.rate('two', VISA_CO).samples).toBe(0);
@@ -63,7 +66,7 @@ it('rates are separate for connections, brands and issuer countries', () => {
   expect(rates.rate('one', VISA_CO).samples).toBe(1);
 });
 
-it('a rate approaches the true rate, and old payments lose weight with each new one', () => {
+it('a known approval rate approaches the true rate, and old payments lose weight with each new payment', () => {
   const rates = createApprovalRates();
   for (let i = 0; i < 2_000; i++) rates.learn('one', VISA_CO, i % 4 === 0 ? SOFT_DECLINE : APPROVED);
   const known = rates.rate('one', VISA_CO);
@@ -80,7 +83,7 @@ it('a rate approaches the true rate, and old payments lose weight with each new 
   expect(rates.rate('one', VISA_CO).rate).toBeGreaterThan(0.6);
 });
 
-it('10,000 rates are kept, and the least recently used one is dropped', () => {
+it('at most 10,000 approval rates are kept, and the least recently used rate is dropped first', () => {
   const rates = createApprovalRates();
   const segmentOf = (i: number): Segment => ({ cardBrand: `BRAND_${i}`, issuerCountry: 'CO' });
   for (let i = 0; i < 10_000; i++) rates.learn('one', segmentOf(i), SOFT_DECLINE);

@@ -89,7 +89,7 @@ describe('targets', () => {
     expect(d).toBe(0);
   });
 
-  it('a split gives one payment the same order of targets at every try, with weight 0 last', () => {
+  it('a split gives one payment the same order of targets at every try, with targets of weight 0 last', () => {
     const router = routerOf([split]);
     const tries = Array.from({ length: 20 }, () =>
       choose(router, {}, 'one payment')?.targets.map(({ id }) => id),
@@ -115,7 +115,7 @@ describe('targets', () => {
     }
   });
 
-  it('targets are ordered by approval rate for the card, with about a twentieth of payments at random', () => {
+  it('targets are ordered by approval rate for the card, but at random for about a twentieth of payments', () => {
     const approvalRate = (id: string, { cardBrand }: { cardBrand: string }) =>
       id === (cardBrand === 'VISA' ? 'b' : 'a') ? 0.9 : 0.8;
     const router = routerOf([{ id: 1, choice: Choice.SUCCESS_RATE, targets: to('a', 'b', 'c') }], {
@@ -139,7 +139,7 @@ describe('targets', () => {
     expect(choose(router, {})?.smart).toBe(true);
   });
 
-  it('targets keep their order if all circuits are open, or only the last one’s', () => {
+  it('targets keep their order if all circuits are open, or only that of the last target', () => {
     for (const isAvailable of [() => false, (id: string) => id !== 'b']) {
       const router = routerOf([{ id: 1, targets: to('a', 'b') }], { ...ALL_WELL, isAvailable });
       expect(choose(router, {})?.targets.map(({ id }) => id)).toEqual(['a', 'b']);

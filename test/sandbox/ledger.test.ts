@@ -74,7 +74,7 @@ it('the process and the ledger survive a connection that breaks during a change'
   await ledger.close();
 });
 
-it('a hundred concurrent records under one key return the same entry, and only one reports it as new', async () => {
+it('a hundred concurrent calls that record one key return the same entry, and only one reports it as new', async () => {
   const ledger = openLedger(database.url);
   await ledger.prepare();
   const recorded = await Promise.all(Array.from({ length: 100 }, () => ledger.record(entry('a'))));

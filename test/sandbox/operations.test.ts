@@ -106,20 +106,23 @@ describe('operations', () => {
     ['captures', 1, { currency: 'EUR' }, 'currency_differs', '57'],
     ['refunds', 1, {}, 'not_refundable', '57'],
     ['completions', undefined, {}, 'not_completable', '57'],
-  ])('%s of %s %j fail with a reason, which a look-up repeats', async (kind, amount, over, code, iso) => {
-    const payment = await authorization();
-    const { status, answer } = await operate(kind, payment, amount, over);
-    expect([status, answer]).toMatchObject([
-      402,
-      { status: 'failed', failure_code: code, response_code: iso },
-    ]);
-    expect(await read(origin, `/v1/by-idempotency-key/${answer.idempotency_key}`)).toEqual(answer);
-    expect(await now(payment)).toMatchObject({
-      amount_captured: 0,
-      amount_canceled: 0,
-      amount_refunded: 0,
-    });
-  });
+  ])(
+    '%s of %s %j fail with a reason, and a look-up returns the same reason',
+    async (kind, amount, over, code, iso) => {
+      const payment = await authorization();
+      const { status, answer } = await operate(kind, payment, amount, over);
+      expect([status, answer]).toMatchObject([
+        402,
+        { status: 'failed', failure_code: code, response_code: iso },
+      ]);
+      expect(await read(origin, `/v1/by-idempotency-key/${answer.idempotency_key}`)).toEqual(answer);
+      expect(await now(payment)).toMatchObject({
+        amount_captured: 0,
+        amount_canceled: 0,
+        amount_refunded: 0,
+      });
+    },
+  );
 
   it('a repeated idempotency key returns the first response, and a 409 for a different request', async () => {
     const payment = await charge();

@@ -76,7 +76,7 @@ it('a key can be added next to an old one, and a retired key that no card needs 
 });
 
 it.each(['o', 'ol', 'old', 'old-', 'old_2', 'another-id'])(
-  'the service does not start without a key that stored cards need, whatever its ID: %s',
+  'the service does not start without a vault key that stored cards need, whatever the key’s ID: %s',
   async (id) => {
     await start({ [id]: OLD, new: NEW });
     await storeCard(id, OLD);

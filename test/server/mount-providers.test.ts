@@ -55,7 +55,7 @@ it.each([BACK, '/v1/enrollments/5e550000-0000-4000-8000-000000000001/return'])(
   },
 );
 
-it('a payer at an overloaded return address gets a page in their language that asks them to come back', async () => {
+it('a payer at an overloaded return URL gets a page in their language that asks them to come back', async () => {
   const { app } = returns(() => new Promise(() => {}));
   for (let i = 0; i < 100; i++) app.inject(BACK).catch(() => {});
   const { statusCode, headers, body } = await app.inject({

@@ -55,7 +55,7 @@ async function runAll(): Promise<void> {
   const written = [
     await writeChange(database, changeOf(attempt, 'PLAIN')),
     await writeChange(database, changeOf(attempt, 'ALL', { ...all, version: 1, fence: 1 })),
-    // This is the second time, when the session is already in use.
+    // Takes the session a second time, when it is already in use.
     await writeChange(database, changeOf(attempt, 'AGAIN', { version: 2, retakes: session })),
     await writeChange(
       database,

@@ -64,7 +64,7 @@ onCitus('distributing a database (skipped unless CITUS_URL names a coordinator)'
     await database.close();
   });
 
-  it('every node that stores accounts can be asked whether it writes', async () => {
+  it('every node that stores accounts can be asked whether it accepts writes', async () => {
     const database = { ...open(), isDistributed: true };
     const nodes = await listAccountNodes(database);
     expect(nodes.length).toBeGreaterThan(1);
@@ -102,20 +102,20 @@ onCitus('a node that is down (skipped unless CITUS_URL names a coordinator)', ()
     await own?.drop();
   });
 
-  it('due transactions of the other nodes are leased', async () => {
+  it('while a node is down, due transactions on the other nodes are leased', async () => {
     const leased = await takeDue(database, connection, { limit: 10, leaseS: 60 });
     expect(leased.map(({ accountId }) => accountId)).toEqual([accountUp]);
     expect(await takeDue(database, connection, { limit: 10, leaseS: 60 })).toEqual([]);
   });
 
-  it("a provider's reference is found on the other nodes, and is not called unknown", async () => {
+  it('while a node is down, references on other nodes are found, and no reference is reported as unknown', async () => {
     const find = (reference: string) =>
       findNotifiedTransaction(database, { ...connection, transactionId: undefined, reference });
     expect((await find(`of ${accountUp}`))?.accountId).toBe(accountUp);
     await expect(find(`of ${accountDown}`)).rejects.toSatisfy(isUnavailable);
   });
 
-  it('the service is ready while one node can be written, and refuses accounts of the other', async () => {
+  it('the service is ready while one node accepts writes, but refuses accounts on a node that is down', async () => {
     await checkWritable(database);
     await expect(checkNode(database, { node: '', accountId: accountDown })).rejects.toSatisfy(isUnavailable);
   });

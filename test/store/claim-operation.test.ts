@@ -61,7 +61,7 @@ describe('claiming an operation', () => {
     expect(Number(transaction?.check_at) - Number(transaction?.created_at)).toBe(LEASE_S * 1000);
   });
 
-  it('a claim keeps the first answered record, and stores none for a payment without a response', async () => {
+  it('a claim of an operation keeps the first answered record, and stores none for a payment without a response', async () => {
     const base = await approved({ payment: "answered_record = 'first'" });
     await claimOperation(database, claimOf(base));
     expect((await paymentRow())?.answered_record).toEqual(Buffer.from('first'));
@@ -73,8 +73,8 @@ describe('claiming an operation', () => {
   const ALL = 5_575n;
   const PURCHASE = { base: 'capture = true' };
   it.each<[boolean, string, Partial<OperationClaim>, { payment?: string; base?: string }]>([
-    [true, 'captures all', { minorUnits: ALL }, {}],
-    [false, 'captures more than all', { minorUnits: ALL + 1n }, {}],
+    [true, 'captures the whole amount', { minorUnits: ALL }, {}],
+    [false, 'captures more than the whole amount', { minorUnits: ALL + 1n }, {}],
     [true, 'captures what is left', { minorUnits: 575n }, { payment: 'captured_minor_units = 5000' }],
     [false, 'captures more than is left', { minorUnits: 576n }, { payment: 'captured_minor_units = 5000' }],
     [false, 'captures a purchase', {}, PURCHASE],
@@ -110,14 +110,14 @@ describe('claiming an operation', () => {
     [false, 'finds an open operation', {}, { payment: `open_operation = '${randomUUID()}'` }],
     [false, 'acts on a declined transaction', {}, { base: "status = 'DECLINED'" }],
     [false, 'acts on a missing transaction', { baseId: randomUUID() }, {}],
-  ])('a claim returns %j when it %s', async (isClaimed, _what, changes, set) => {
+  ])('a claim of an operation returns %j when it %s', async (isClaimed, _what, changes, set) => {
     const base = await approved(set);
     const before = await everything();
     expect(await claimOperation(database, claimOf(base, changes))).toBe(isClaimed);
     if (!isClaimed) expect(await everything()).toEqual(before);
   });
 
-  it('a claim returns false if its reference was used before for the same payment and method', async () => {
+  it('a claim of an operation returns false if its reference was used before for the same payment and method', async () => {
     const base = await approved();
     await claimOperation(database, claimOf(base, { isFinal: false }));
     await tables.query(
@@ -141,7 +141,7 @@ describe('claiming an operation', () => {
     expect(await claimOperation(database, claimOf(await approved()))).toBe(true);
   });
 
-  it('a claim on a transaction of another payment returns false', async () => {
+  it('a claim of an operation on a transaction of another payment returns false', async () => {
     const [one, other] = [await approved(), await approved()];
     expect(await claimOperation(database, claimOf(one, { baseId: other.transactionId }))).toBe(false);
     await tables.query('UPDATE transaction SET capture = true');
@@ -149,14 +149,14 @@ describe('claiming an operation', () => {
     expect(await claimOperation(database, refund)).toBe(false);
   });
 
-  it('a claim on a declined transaction returns false, even if another account’s has succeeded', async () => {
+  it('a claim on a declined transaction returns false, even if another account’s transaction has succeeded', async () => {
     const base = await approved();
     await addBystanders(tables, base.paymentId);
     await tables.query("UPDATE transaction SET status = 'DECLINED' WHERE account_id = $1", [ACCOUNT_ONE]);
     expect(await claimOperation(database, claimOf(base))).toBe(false);
   });
 
-  it('refunds of a capture are limited to its amount, whatever the other captures of the payment', async () => {
+  it('refunds of a capture are limited to its amount, regardless of the payment’s other captures', async () => {
     const base = await approved({ payment: 'captured_minor_units = 2000' });
     const [first, second] = [randomUUID(), randomUUID()];
     const insert = async (id: string, type: string, parent: string, status: string, amount: number) =>

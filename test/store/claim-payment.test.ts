@@ -43,7 +43,7 @@ it('a claim writes the same rows in a group as alone', async () => {
   }
 });
 
-it('only one payment can claim a key, even if several claims in a group have it', async () => {
+it('only one payment can claim a key, even if several claims in a group contain that key', async () => {
   const [held, one] = [attemptToClaim().claim, attemptToClaim().claim];
   await claimPayment(database, held);
   const again = { ...attemptToClaim().claim, idempotencyKey: held.idempotencyKey };

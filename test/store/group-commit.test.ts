@@ -82,7 +82,7 @@ describe('grouped writes', () => {
     expect(asked.map((rows) => (typeof rows === 'string' ? 1 : rows.length))).toEqual([1, 64, 5]);
   });
 
-  it('on a distributed database a group holds one account, and no account waits for another', async () => {
+  it('on a distributed database a group has writes of one account, and no account waits for another', async () => {
     const { write, asked, letGo } = scripted(together, { ...databaseAt(0), isDistributed: true });
     const rows = ['a1', 'b1', 'a2', 'b2', 'a3'];
     const results = Promise.all(rows.map(write));
@@ -113,17 +113,20 @@ describe('grouped writes', () => {
   it.each([
     ['may have been committed', new Error('Connection terminated unexpectedly')],
     ['found no connection', new DatabaseUnavailableError(new Error('refused'))],
-  ])('writes whose group %s are rejected with its error and not written again', async (_what, error) => {
-    const { write, asked, letGo } = scripted(() => error);
-    const results = Promise.allSettled(['a', 'b', 'c'].map(write));
-    await letGo();
-    expect(await results).toEqual([
-      { status: 'fulfilled', value: 'a alone' },
-      { status: 'rejected', reason: error },
-      { status: 'rejected', reason: error },
-    ]);
-    expect(asked).toEqual(['a', ['b', 'c']]);
-  });
+  ])(
+    'writes whose group %s are rejected with the group’s error and not written again',
+    async (_what, error) => {
+      const { write, asked, letGo } = scripted(() => error);
+      const results = Promise.allSettled(['a', 'b', 'c'].map(write));
+      await letGo();
+      expect(await results).toEqual([
+        { status: 'fulfilled', value: 'a alone' },
+        { status: 'rejected', reason: error },
+        { status: 'rejected', reason: error },
+      ]);
+      expect(asked).toEqual(['a', ['b', 'c']]);
+    },
+  );
 
   it('a group runs in the async context of its first write', async () => {
     const context = new AsyncLocalStorage<string>();

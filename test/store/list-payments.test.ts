@@ -43,7 +43,7 @@ async function readAll(filter: PaymentFilter, size: number, between = async () =
 }
 
 describe('pages of payments', () => {
-  it('pages of payments contain each once, newest first, while others are inserted and change', async () => {
+  it('pages of payments contain each payment once, newest first, while others are inserted and changed', async () => {
     await Promise.all(Array.from({ length: 60 }, () => claimAttempt(database)));
     // Payments with the same microsecond are ordered by their ids.
     await tables.query(
@@ -92,7 +92,7 @@ describe('lists of 40,000 payments of two accounts', () => {
     ['an order', { merchantOrderId: 'order-77' }, 'payment_by_order'],
     ['a rare status', { status: 'ERROR' }, 'payment_by_status'],
     // Either index reads one page.
-    ['a status that nearly all have', { status: 'SUCCEEDED' }, 'payment_by_(status|time)'],
+    ['a status that nearly all payments have', { status: 'SUCCEEDED' }, 'payment_by_(status|time)'],
     ['a status that no payment has', { status: 'CHARGEBACK' }, 'payment_by_status'],
     ['a status and a time', { status: 'ERROR', from }, 'payment_by_status'],
     ['an order and a status', { merchantOrderId: 'order-77', status: 'ERROR' }, 'payment_by_order'],

@@ -158,7 +158,7 @@ describe('the search for the transaction of a notification', () => {
       [key, seconds],
     );
 
-  it('a search is repeated after a share of the notification’s age, between a minimum and a maximum', async () => {
+  it('a search is repeated after a fraction of the notification’s age, within a minimum and a maximum', async () => {
     for (const [key, seconds] of [
       ['new', 0],
       ['older', 60],
@@ -183,7 +183,7 @@ describe('the search for the transaction of a notification', () => {
     expect(await take()).toEqual([]);
   });
 
-  it('a search takes notifications of its own connection, the longest due first, up to the limit', async () => {
+  it('a search takes notifications of its own connection, those due longest first, up to the limit', async () => {
     for (const key of ['one', 'two', 'three']) await notify([{ reference: key }], key);
     await age('two', 60);
     expect(await take('second')).toEqual([]);
@@ -192,7 +192,7 @@ describe('the search for the transaction of a notification', () => {
     expect(both.map(({ deduplicationKey }) => deduplicationKey).sort()).toEqual(['one', 'three']);
   });
 
-  it('ending the search for one subject of a notification does not affect another', async () => {
+  it('ending the search for one subject of a notification does not affect its other subjects', async () => {
     const [one] = await notify([{ reference: 'one' }, { reference: 'two' }], 'both');
     if (!one) throw new Error('nothing was stored');
     await endSearch(database, one);

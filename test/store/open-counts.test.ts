@@ -27,7 +27,7 @@ describe('counting open attempts', () => {
     expect(counted[1]?.oldestS).toBeLessThan(3_700);
   });
 
-  it('attempts whose call has ended count as due, but not operations or attempts that await the payer', async () => {
+  it('attempts whose call has ended count as due, but operations and attempts that await the payer do not', async () => {
     const open = await claimAttempt(database, { leaseS: 60 });
     await writeChange(database, changeOf(open, 'PENDING', OPEN));
     expect(await countOpenAttempts(database, 100)).toMatchObject([{ open: 1, due: 1 }]);

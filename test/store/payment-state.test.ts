@@ -64,7 +64,7 @@ describe('reading the state of a payment', () => {
     expect(await readPaymentState(database, ACCOUNT_ONE, randomUUID())).toBeUndefined();
   });
 
-  it('the state of a payment has its books, and shows which transaction awaits its payer', async () => {
+  it('the state of a payment contains its books and identifies the transaction that awaits its payer', async () => {
     const base = await approvedPayment(database, tables, {
       payment: 'captured_minor_units = 5000, refunded_minor_units = 700, released = true',
       base: 'awaits_payer = true',

@@ -46,7 +46,7 @@ async function news(
 const prompt = (about: PromptingNews) => promptCheck(database, about, APART_S);
 
 describe('updates about a transaction', () => {
-  it('an update makes its transaction’s check due at once with a new fence, and affects no other', async () => {
+  it('an update makes its transaction’s check due at once with a new fence, and affects no other check', async () => {
     const [attempt, beside] = [await letGo(500), await letGo(500)];
     const others = await addBystanders(tables, attempt.paymentId);
     expect(await prompt(await news(attempt))).toBe(0);
@@ -101,7 +101,7 @@ describe('updates about a transaction', () => {
     },
   );
 
-  it('a repeated return waits two seconds after it was last settled, and is not counted as another one', async () => {
+  it('a check for a repeated return is due two seconds after the return was last settled; the return counts once', async () => {
     const attempt = await letGo(500);
     const about = await news(attempt, 'return');
     expect(await prompt(about)).toBe(0);

@@ -4,7 +4,7 @@ import { createShortestRecent } from '#src/store/engine/shortest-recent.ts';
 let nowMs = 0;
 const clock = () => nowMs;
 
-it('the shortest duration counts in its period of ten seconds and in the next', () => {
+it('the shortest duration is returned in its own period of ten seconds and in the next period', () => {
   const recent = createShortestRecent(clock);
   expect(recent.shortestMs()).toBeUndefined();
   for (const durationMs of [7, 3, 5]) recent.add(durationMs);

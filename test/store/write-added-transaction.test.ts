@@ -41,7 +41,7 @@ async function external() {
 }
 
 describe('a transaction made at the provider', () => {
-  it('a transaction made at the provider is added with books and record, and affects no other', async () => {
+  it('a transaction made at the provider is added with books and record, without affecting other transactions', async () => {
     const { base, added, write, rows } = await external();
     const others = await addBystanders(tables, base.paymentId);
     const own = () =>
@@ -71,7 +71,7 @@ describe('a transaction made at the provider', () => {
     await others.expectUntouched();
   });
 
-  it('a transaction made at the provider is updated if it exists, and keeps its first reference', async () => {
+  it('a transaction made at the provider is updated if it is already stored, and keeps its first reference', async () => {
     const { write, rows } = await external();
     await write(1);
     const [first] = await rows();

@@ -114,7 +114,7 @@ describe('the checkout session of a payment', () => {
   const useOf = (account_id: string, object_id: string, payment_id: string) => ({
     ...{ account_id, object_id, payment_id },
   });
-  /** Adds a session that shows a payment to account one. */
+  /** Adds a session of account one that shows a payment. */
   async function sessionOf(paymentId: string, expiresAt: string | null = '2999-01-01'): Promise<string> {
     const id = randomUUID();
     await tables.query(
@@ -146,7 +146,7 @@ describe('the checkout session of a payment', () => {
     );
   });
 
-  it('a payment that succeeded late uses its session, which then shows it', async () => {
+  it('a payment that succeeded late uses its session, which then shows the payment', async () => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     const [session, beside] = [await sessionOf(other.paymentId), await sessionOf(other.paymentId)];
     expect(await write(attempt, { retakes: session })).toMatchObject({ kind: 'written' });

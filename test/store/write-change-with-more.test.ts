@@ -36,7 +36,7 @@ async function everything(): Promise<unknown[]> {
 }
 
 describe('the outcome of an operation', () => {
-  it('the outcome is written with books and response, ends the operation, and affects no other payment', async () => {
+  it('an operation’s outcome is written with books and response, ends the operation, and affects no other payment', async () => {
     const claim = await claimed();
     const others = await addBystanders(tables, claim.paymentId);
     const written = await write(claim, 'DONE', { reference: 'theirs' });

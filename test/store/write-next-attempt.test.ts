@@ -94,7 +94,7 @@ describe('beginning the next attempt', () => {
     expect(await everything()).toEqual(before);
   });
 
-  it('beginning the next attempt again fails once a checker has taken it', async () => {
+  it('beginning the next attempt again fails once a checker has taken that attempt', async () => {
     const next = nextOf(await claimAttempt(database, { leaseS: LEASE_S }), 0);
     await begin(next);
     expect(await take('second', 'second account')).toMatchObject([{ transactionId: next.added.id }]);

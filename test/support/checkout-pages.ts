@@ -8,7 +8,7 @@ import { createPayer, type Payer } from './payer.ts';
 
 export let call: Call;
 export let calls: ReturnType<typeof checkoutCalls>;
-/** A new one for each test. */
+/** The payer, a new one for each test. */
 export let payer: Payer;
 /** The payer's page. */
 export let page: Page;

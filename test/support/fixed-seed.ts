@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 
 /*
- * Properties run on the same cases every time: a test that fails by chance says nothing about the current change.
- * `npm run properties` searches new cases. To reproduce a reported seed, set FAST_CHECK_SEED.
+ * Properties run on the same cases every time: a test that fails by chance says nothing about the current change. `npm
+ * run properties` tries new cases. To reproduce a reported seed, set FAST_CHECK_SEED.
  */
 const seed = process.env.FAST_CHECK_SEED ?? '20261122';
 if (seed !== 'fresh') fc.configureGlobal({ seed: Number(seed) });

@@ -8,21 +8,26 @@ describe('comparing records', () => {
 
   it.each([
     ['a missing field', '{"a": {"b": null}}', '{"a": {}}', 'a.b: missing'],
-    ['a field too many', '{"a": {}}', '{"a": {"b": null}}', 'a.b: not expected, got null'],
+    ['an extra field', '{"a": {}}', '{"a": {"b": null}}', 'a.b: not expected, got null'],
     ['another text', '{"a": "x"}', '{"a": "y"}', 'a: expected "x", got "y"'],
-    ['a number for a string', '{"a": "1"}', '{"a": 1}', 'a: expected "1", got 1'],
-    ['null for an empty string', '{"a": ""}', '{"a": null}', 'a: expected "", got null'],
+    ['a number in place of a string', '{"a": "1"}', '{"a": 1}', 'a: expected "1", got 1'],
+    ['null in place of an empty string', '{"a": ""}', '{"a": null}', 'a: expected "", got null'],
     [
-      'a list for an object',
+      'a list in place of an object',
       '{"a": {}}',
       '{"a": []}',
       'a: expected an object with no fields, got a list of 0',
     ],
-    ['an object for a number', '{"a": 1}', '{"a": {"text": "1"}}', 'a: expected 1, got an object with text'],
+    [
+      'an object in place of a number',
+      '{"a": 1}',
+      '{"a": {"text": "1"}}',
+      'a: expected 1, got an object with text',
+    ],
     ['a shorter list', '{"a": [1, 2]}', '{"a": [1]}', 'a: expected 2 elements, got 1'],
     ['a difference in a list', '[{"a": 1}, {"a": 2}]', '[{"a": 1}, {"a": 3}]', '[1].a: expected 2, got 3'],
-    ['a number written otherwise', '{"a": 3000.00}', '{"a": 3000}', 'a: expected 3000.00, got 3000'],
-    ['a decimal for an integer', '{"a": 1}', '{"a": 1.0}', 'a: expected 1, got 1.0'],
+    ['a number in a different notation', '{"a": 3000.00}', '{"a": 3000}', 'a: expected 3000.00, got 3000'],
+    ['a decimal in place of an integer', '{"a": 1}', '{"a": 1.0}', 'a: expected 1, got 1.0'],
     ['a placeholder in the actual record', '{"a": "x"}', '{"a": "<uuid>"}', 'a: expected "x", got "<uuid>"'],
   ])('%s is reported with its path', (_what, expected, actual, line) => {
     expect(differences(expected, actual)).toEqual([line]);

@@ -24,7 +24,7 @@ export type Seen = { readonly status: number; readonly headers: Headers; readonl
 /** The OpenAPI document as a validator of requests and responses. */
 export type Contract = {
   readonly operations: readonly Operation[];
-  /** Returns the operation that a call's method and path name. */
+  /** Returns the operation for the method and path of a call. */
   find(verb: string, url: string): Operation;
   /** Finds faults in a request body; empty if it is valid. */
   requestFaults(operation: Operation, body: unknown): string[];

@@ -104,7 +104,7 @@ function chunks(bytes: Uint8Array, size: number): Uint8Array[] {
   return parts;
 }
 
-/** Returns the statuses of the received HTTP/2 responses; it knows only those in HPACK's static table. */
+/** Returns the statuses of the received HTTP/2 responses, but only those in HPACK's static table. */
 export function h2Statuses({ received }: RawReply): number[] {
   const bytes = Buffer.from(received, 'latin1');
   const statuses: number[] = [];

@@ -121,7 +121,7 @@ export function ownDataDir(): string {
   return dataDir;
 }
 
-/** After each test, kills the processes that it left running. */
+/** After each test, kills the processes that the test left running. */
 export function endAfterEach(): void {
   afterEach(async () => {
     const closed = [...running].map((child) => once(child, 'close'));

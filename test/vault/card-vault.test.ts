@@ -18,7 +18,7 @@ describe('the vault', () => {
     expect(`${opened} ${JSON.stringify({ opened })}`).toBe('[secret] {"opened":"[secret]"}');
   });
 
-  it('the vault seals as a JWE that names its key and token, differently each time', async () => {
+  it('the vault seals a card as a JWE that names its key and token and differs each time', async () => {
     const [one, two] = [await vault.seal(new Secret(CARD), 't'), await vault.seal(new Secret(CARD), 't')];
     expect(decodeProtectedHeader(one)).toMatchObject({
       ...{ alg: 'A256GCMKW', enc: 'A256GCM', kid: 'k1', sub: 't' },

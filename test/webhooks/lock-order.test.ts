@@ -35,7 +35,7 @@ async function twoDeliveries(): Promise<string[]> {
 const name = () => ({ accountId: account, webhookId });
 it.each([
   [
-    'a merchant who turns the webhook off',
+    'a merchant’s call that turns the webhook off',
     '',
     () => updateWebhook(world.deps.database, account, webhookId, { active: false }),
   ],

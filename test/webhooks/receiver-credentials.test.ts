@@ -101,15 +101,18 @@ it.each([
   ['secret', ' quux'],
   ['hmac_key', 'a\u0000'],
   ['secret', 'a'.repeat(256)],
-])('a credential that a header cannot contain is refused by name: %s %j', async (name, value) => {
-  const { status, json } = await create({ credentials: { [name]: value } });
-  expect([status, json.code, json.errors[0].field]).toEqual([
-    400,
-    'INVALID_PARAMETERS',
-    `credentials.${name}`,
-  ]);
-  expect(JSON.stringify(json)).not.toContain(value);
-});
+])(
+  'the refusal of a credential that a header cannot contain names the credential: %s %j',
+  async (name, value) => {
+    const { status, json } = await create({ credentials: { [name]: value } });
+    expect([status, json.code, json.errors[0].field]).toEqual([
+      400,
+      'INVALID_PARAMETERS',
+      `credentials.${name}`,
+    ]);
+    expect(JSON.stringify(json)).not.toContain(value);
+  },
+);
 
 it('the payment in an event has the order id and the idempotency key of its call', async () => {
   await create({ events: ['payment.purchase'] });

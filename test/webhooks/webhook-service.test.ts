@@ -55,7 +55,7 @@ const pay = (key: string, number = '4111111111111111') =>
   );
 
 describe('webhooks over REST', () => {
-  it('a new webhook shows its secret once, and its events contain the payment as REST returns it', async () => {
+  it('the secret of a new webhook is returned once, and its events contain the payment as REST returns it', async () => {
     const made = await create({ description: 'shop' });
     expect(made.status).toBe(201);
     expect(made.headers.get('location')).toBe(`/v1/webhooks/${made.json.id}`);
@@ -122,7 +122,7 @@ describe('webhooks over REST', () => {
     expect((await call('DELETE', path)).status).toBe(404);
   });
 
-  it('a rotation shows the new secret and how long the previous one remains valid', async () => {
+  it('a rotation returns the new secret and how long the previous one remains valid', async () => {
     const { json } = await create();
     const rotated = await call('POST', `/v1/webhooks/${json.id}/secret`);
     expect(rotated.json.secret).toMatch(/^whsec_/);

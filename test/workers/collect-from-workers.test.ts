@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { type Collection, collectFromWorkers } from '#src/workers/collect-from-workers.ts';
 import type { CollectedMetrics, FromParent } from '#src/workers/messages.ts';
 
-it('a worker’s counts remain in the sum once, even if its last metrics arrive after it exits', async () => {
+it('a worker’s counts are included in the sum once, even if its last metrics arrive after the worker exits', async () => {
   const workers = new Set<Worker>();
   const collection: Collection = collectFromWorkers(workers);
   const ended = addWorker(workers, collection, await counted(3));
