@@ -141,7 +141,7 @@ it('a payment page that is reopened on a slow network shows that the payment is 
   await payer.shown('#outcome h2', /Payment complete/);
 });
 
-it('the checkout page repeats a call that got no response with the same key', async () => {
+it('if a call gets no response, the checkout page repeats the call with the same key', async () => {
   await page.evaluateOnNewDocument(() => {
     AbortSignal.timeout = () => {
       const clock = new AbortController();

@@ -139,7 +139,7 @@ describe('the checkout page', () => {
     expect(await paymentsOf('pressed-twice')).toHaveLength(1);
   });
 
-  it('the checkout page repeats a call whose response was lost with the same key, and charges once', async () => {
+  it('if a response is lost, the checkout page repeats the call with the same key, and charges once', async () => {
     await open({ merchant_order_id: 'lost-response' });
     await payer.fillCard(APPROVED);
     const keys: unknown[] = [];

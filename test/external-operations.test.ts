@@ -127,7 +127,7 @@ describe('operations in the Stripe dashboard', () => {
     expect(await operationsOf(payment)).toEqual(['CAPTURE SUCCEEDED 70', 'REFUND SUCCEEDED 70']);
   });
 
-  it('a refund in the Stripe dashboard and a simultaneous one of ours are each recorded once', async () => {
+  it('simultaneous refunds in the Stripe dashboard and through the service are each recorded once', async () => {
     const { payment, intent } = await pay();
     const before = await alarms();
     fakes.stripe.fail(/^POST .*refunds$/, 'lost_after');

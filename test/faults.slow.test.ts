@@ -62,7 +62,7 @@ describe('planted faults', () => {
 });
 
 describe('cases that a provider does not support', () => {
-  it('cases that a provider does not support are skipped with the reason, and the sandbox supports all but one', () => {
+  it('cases that a provider does not support are skipped with the reason, and the sandbox supports every case but one', () => {
     const [first] = CASES;
     if (!first) throw new Error('there are no cases');
     expect(notFor(providerNamed('paypal'), first)).toBe('not for this provider: paypal: it takes no cards');

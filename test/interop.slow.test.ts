@@ -80,7 +80,7 @@ describe('grpc-js on the service’s only port', () => {
     expect(Number(payment.created_at.seconds)).toBeGreaterThan(1_700_000_000);
   });
 
-  it('a repeat through grpc-js gets the same payment, and so does a repeat over REST', async () => {
+  it('a repeated request gets the same payment, through grpc-js and over REST', async () => {
     const key = randomUUID();
     const first = await createPayment(request(), headersOne(key));
     const second = await createPayment(request(), headersOne(key));

@@ -48,7 +48,7 @@ it('the service accepts HTTP/1.1 and HTTP/2 with prior knowledge on the same por
   expect([status, payment.status]).toEqual([201, 'SUCCEEDED']);
 });
 
-it('the service returns the same response to a repeat after it was killed', async () => {
+it('after being killed, the service returns the same response to a repeated request', async () => {
   const killed = await start();
   const key = randomUUID();
   const first = await pay(killed, key);
@@ -60,7 +60,7 @@ it('the service returns the same response to a repeat after it was killed', asyn
   expect([replay.status, replay.replayed]).toEqual([201, 'true']);
 });
 
-it('the service returns the same response to a repeat after it was killed with its PostgreSQL', async () => {
+it('after being killed with its PostgreSQL, the service returns the same response to a repeated request', async () => {
   const killed = await start();
   const key = randomUUID();
   const first = await pay(killed, key);

@@ -78,7 +78,7 @@ describe('a limit of four calls in flight', () => {
     for (const { reply } of sent) expect(isAccepted(await reply)).toBe(true);
   });
 
-  it('a disconnected caller’s work counts toward the limit until it ends, and a repeat gets the outcome', async () => {
+  it('a disconnected caller’s work counts toward the limit until it ends, and a repeated call gets the outcome', async () => {
     const giveAnswers = provider.hold();
     const leaving = apiClients(server.url);
     const keys = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
@@ -129,7 +129,7 @@ describe('a limit of four calls in flight', () => {
     await untilInFlight(0);
   });
 
-  it('an rpc ends at its deadline, its work continues, and a repeat gets the outcome', async () => {
+  it('an rpc ends at its deadline, its work continues, and a repeated call gets the outcome', async () => {
     const giveAnswers = provider.hold();
     const keys = await Promise.all(
       RPC_PROTOCOLS.map(async (protocol) => {
@@ -164,7 +164,7 @@ describe('a limit of two calls being processed', () => {
   it('ten calls that wait for their provider are accepted although only two calls may be processed at once', async () => {
     const giveAnswers = provider.hold();
     const sent: ReturnType<typeof sendMany> = [];
-    // One after another, so that no two are at work simultaneously.
+    // One after another, so that no two are processed simultaneously.
     for (let i = 0; i < 10; i++) {
       sent.push(...sendMany(1, HELD));
       await untilInFlight(i + 1);

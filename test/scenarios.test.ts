@@ -25,7 +25,7 @@ afterAll(async () => {
 
 describe.each(scenarios)('$name', (scenario) => {
   it.each(['rest', 'connect', 'grpc', 'grpcWeb'] as const)(
-    'the request gets its record over %s, and a repeat gets the same record',
+    'a scenario’s request gets its record over %s, and a repeated request gets the same record',
     async (protocol) => {
       const idempotencyKey = randomUUID();
       const first = await clients[protocol](scenario, idempotencyKey);

@@ -9,7 +9,7 @@ import { openTables, type Tables } from './support/tables.ts';
 
 const RESET_AFTER_CHARGE = '4000000000002008';
 const CATALOGUE = sandboxCatalogue(10_000);
-/** The same connection with another account. */
+/** The same connection with another provider account. */
 const REPOINTED = CATALOGUE.replace('timeout_ms: 10000', 'timeout_ms: 10000\n      account_id: elsewhere');
 const WARNING = 'unknown outcomes at connection sandbox-one cannot be looked up';
 
@@ -65,7 +65,7 @@ it('an open outcome is looked up after a restart, even if the mounted sandbox ha
   expect(warnings(next)).toBe(0);
 });
 
-it('a connection with another account after a restart is reported and not queried', async () => {
+it('a connection that has another provider account after a restart is reported and not queried', async () => {
   await payUnknown(await start(CATALOGUE, 60_000));
   await stop();
   await makeDue();

@@ -123,7 +123,7 @@ describe('authorizations of an account that sees them as such', () => {
     expect(await storedTypes(payment.id)).toEqual(['AUTHORIZE not captured', 'AUTHORIZE not captured']);
   });
 
-  it('a successful authorization stores the card, which can then pay', async () => {
+  it('a successful authorization stores the card, which can then be used to pay', async () => {
     const request = withField(authorization(), 'payment_method.vault_on_success', true);
     const { vaulted_token } = (await pay(request, headersTwo())).payment_method;
     const again = { ...request, payment_method: { type: 'CARD', vaulted_token } };
@@ -156,7 +156,7 @@ describe('verifications', () => {
   const verification = (number?: string) =>
     withField(withField(cardPayment(number), 'amount.value', 0), `${CARD}.verify`, true);
 
-  it('a verification keeps a card without charging it', async () => {
+  it('a verification stores a card without charging it', async () => {
     const request = withField(verification(), 'payment_method.vault_on_success', true);
     const payment = await pay(request);
     expect(statesOf(payment)).toBe('VERIFIED/VERIFIED ← VERIFY SUCCEEDED SUCCEEDED');

@@ -14,7 +14,10 @@ export async function openRestClient(port: number, slots: number, runId: string)
   return clientOf(connections, () => openConnection(port, runId));
 }
 
-/** The HTTP/1.1 client, but its connections open when their slot is first used: the service closes inactive ones. */
+/**
+ * Like the HTTP/1.1 client, but opens a connection when its slot is first used, because the service closes inactive
+ * connections.
+ */
 export function restClientOnDemand(port: number, runId: string): Client {
   return clientOf([], () => openConnection(port, runId));
 }

@@ -145,7 +145,7 @@ describe('enrolled cards', () => {
     expect(repeat.json).toEqual({ ...json, name: 'CARD', card_data: null });
   });
 
-  it('a stored card is refused for another customer and under another payment method type', async () => {
+  it('a stored card is refused for another customer, and with another payment method type', async () => {
     const { id } = (await enroll()).json;
     const foreign = await pay({ vaulted_token: id }, await checkout.customer());
     expect([foreign.status, foreign.json.code]).toEqual([400, 'INVALID_CUSTOMER_FOR_TOKEN']);
@@ -253,7 +253,7 @@ describe('stored methods in checkout sessions', () => {
     expect((await checkout.pay(session, sentCard(CARD))).json.status).toBe('SUCCEEDED');
   });
 
-  it('a session lists its customer’s stored methods first, and accepts no other customer’s', async () => {
+  it('a session lists its customer’s stored methods first, and accepts none of another customer', async () => {
     const { id } = (await enroll()).json;
     const session = await checkout.openSession({ customer_id: customer });
     const methods = await call(

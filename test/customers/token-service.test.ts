@@ -224,7 +224,7 @@ describe('one-time tokens of a checkout session', () => {
     expect((await checkout.pay(one, { token })).status).toBe(201);
   });
 
-  it('after a session is used, a request that created a token for it is replayed, and a new one is refused', async () => {
+  it('after a session is used, a request that created a token for it is replayed, and a new request is refused', async () => {
     const session = await checkout.openSession();
     const path = `/v1/checkout/sessions/${session}/token`;
     const headers = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };

@@ -26,7 +26,7 @@ const entries = () =>
 const triesOf = (found: readonly { readonly [column: string]: unknown }[]) =>
   found.reduce((sum, { detail }) => sum + Number(/^tries: (\d+)$/.exec(String(detail))?.[1]), 0);
 
-it('failed sign-ins are audited by address and minute, including throttled ones, without the key', async () => {
+it('failed sign-ins are audited per address and minute, including throttled ones, but without the key', async () => {
   const tries = Array.from({ length: 8 }, () => tryWrongKey('203.0.113.7'));
   const statuses = await Promise.all(tries);
   expect(statuses.filter((status) => status === 429)).toHaveLength(3);

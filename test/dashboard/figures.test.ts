@@ -57,7 +57,7 @@ describe('the overview', () => {
     ]);
   });
 
-  it('the overview counts every decline, but each payment only once by country, by its last attempt', () => {
+  it('the overview counts every decline, but counts each payment once per country, by its last attempt', () => {
     const payments = [
       payment(['one', DECLINED], ['two', SUCCEEDED], ['two', SUCCEEDED, 'its purchase']),
       payment(['one', DECLINED]),
@@ -83,7 +83,7 @@ describe('throttling after wrong operator keys', () => {
     expect(limit.waitS('192.0.2.1')).toBe(0);
   });
 
-  it('wrong operator keys count against an IPv6 address’s /64 network, since one host can use all of it', () => {
+  it('wrong operator keys count against an IPv6 address’s /64 network, since one host can use the whole network', () => {
     const limit = createSignInLimit(() => 0);
     for (let i = 0; i < 5; i++) limit.failed(`2001:db8:1:2:0:0:0:${i}`);
     expect([limit.waitS('2001:db8:1:2:a:b:c:d'), limit.waitS('2001:db8:1:3:0:0:0:1')]).toEqual([20, 0]);

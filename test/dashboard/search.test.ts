@@ -55,7 +55,7 @@ describe('the search', () => {
     expect(await found({ account: randomUUID() })).toEqual([]);
   });
 
-  it('the search finds a payment by its ID or a transaction’s, whatever the other filters', async () => {
+  it('the search finds a payment by its ID or a transaction ID, whatever the other filters', async () => {
     expect(await found({ text: first.id, by: 'last_four', account: ACCOUNT_TWO })).toEqual([first.id]);
     expect(await found({ text: first.transactions.id.toUpperCase() })).toEqual([first.id]);
     expect(await found({ text: randomUUID() })).toEqual([]);

@@ -40,8 +40,8 @@ export function verbsOf(world: World): readonly Verb[] {
 }
 
 /**
- * Makes an approved payment of account one, by card or, at a provider without cards, by a payer at its page. On a busy
- * machine the approval may be learned later.
+ * Makes an approved payment of account one, by card or, at a provider without cards, by a payer at the provider's page.
+ * On a busy machine the approval may be learned later.
  */
 export async function pay(world: World, url: string, options: OrderOptions): Promise<Paid> {
   if (!world.can('cards')) return payByWallet(world, url);

@@ -108,7 +108,7 @@ describe('connections of undecided protocol', () => {
     expect(performance.now() - begun).toBeGreaterThan(90);
   });
 
-  it('a connection that its client ends or resets before its protocol is decided is closed', async () => {
+  it('a connection is closed if the client ends or resets it before its protocol is decided', async () => {
     await start();
     const ended = [connect(), connect('P')];
     for (const { socket } of ended) socket.end();

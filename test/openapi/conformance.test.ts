@@ -30,7 +30,7 @@ async function call(
 }
 
 describe.each(loadScenarios())('scenario $name', ({ request, keys }) => {
-  it('the request, the response, its repetition and a later read conform to the document', async () => {
+  it('a scenario’s request, response, repeated response and later read conform to the OpenAPI document', async () => {
     expect(contract.requestFaults(create, JSON.parse(request))).toEqual([]);
     const headers = { 'x-idempotency-key': randomUUID(), ...keys };
     const first = await call('POST', '/v1/payments', { headers, body: request });
@@ -142,7 +142,7 @@ describe('refused calls', () => {
 
 describe('documented operations', () => {
   it.each(contract.operations)(
-    '$id is served, and requires the keys that the document names',
+    'the operation $id is served, and requires the keys that the OpenAPI document names',
     async ({ verb, path, json }) => {
       const url = path.replaceAll(/\{[^}]+\}/g, NOWHERE);
       const body = json.requestBody ? { body: '{}' } : {};

@@ -148,7 +148,7 @@ it.each(cases)('the response of $id equals its example in test/examples', async 
   else expect(differences(example.response, seen.text)).toEqual([]);
 });
 
-it('a delivered event conforms to the document', async () => {
+it('a delivered event conforms to the OpenAPI document', async () => {
   const received = await receiver.has(1);
   for (const { json } of received) expect(contract.schemaFaults('Event', json)).toEqual([]);
   await send('POST', '/v1/webhooks', { url: receiver.url, events: ['payment.purchase'] });
@@ -158,7 +158,7 @@ it('a delivered event conforms to the document', async () => {
   expect(contract.schemaFaults('Event', all.at(-1)?.json)).toEqual([]);
 });
 
-it('the check against the document finds the faults in a wrong response', () => {
+it('the check against the OpenAPI document finds the faults in a wrong response', () => {
   const operation = contract.find('GET', '/v1/payments/1');
   const seen = (status: number, text: string) => ({ status, headers: new Headers(), text });
   expect(contract.responseFaults(operation, seen(418, ''))).toEqual([

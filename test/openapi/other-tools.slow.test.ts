@@ -14,35 +14,38 @@ const isInstalled = existsSync(TOOLS);
 const skipped = isInstalled ? '' : ' (skipped here: run npm ci --prefix .ci/openapi-tools first)';
 const run = promisify(execFile);
 
-it.skipIf(!isInstalled)(`openapi-typescript generates types from the document${skipped}`, async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'payments-openapi-types-'));
-  try {
-    const node = (file: string, ...args: string[]) =>
-      run(process.execPath, [file, ...args], { cwd: directory });
-    await node(join(TOOLS, 'openapi-typescript/bin/cli.js'), DOCUMENT, '-o', 'types.ts');
-    writeFileSync(
-      join(directory, 'use.ts'),
-      `import type { components, operations } from './types.ts';
+it.skipIf(!isInstalled)(
+  `openapi-typescript generates types from the OpenAPI document${skipped}`,
+  async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'payments-openapi-types-'));
+    try {
+      const node = (file: string, ...args: string[]) =>
+        run(process.execPath, [file, ...args], { cwd: directory });
+      await node(join(TOOLS, 'openapi-typescript/bin/cli.js'), DOCUMENT, '-o', 'types.ts');
+      writeFileSync(
+        join(directory, 'use.ts'),
+        `import type { components, operations } from './types.ts';
 export const status: components['schemas']['Payment']['status'] = 'SUCCEEDED';
 type Body = NonNullable<operations['createPayment']['requestBody']>['content']['application/json'];
 export const body: Body = ${JSON.stringify(cardPayment())};`,
-    );
-    const options = [
-      '--noEmit',
-      '--strict',
-      '--allowImportingTsExtensions',
-      '--target',
-      'esnext',
-      '--module',
-      'esnext',
-    ];
-    await run(join(ROOT, 'node_modules/.bin/tsc'), [...options, 'use.ts'], { cwd: directory });
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
-});
+      );
+      const options = [
+        '--noEmit',
+        '--strict',
+        '--allowImportingTsExtensions',
+        '--target',
+        'esnext',
+        '--module',
+        'esnext',
+      ];
+      await run(join(ROOT, 'node_modules/.bin/tsc'), [...options, 'use.ts'], { cwd: directory });
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  },
+);
 
-describe.skipIf(!isInstalled)(`Prism, as a mock server of the document,${skipped}`, () => {
+describe.skipIf(!isInstalled)(`Prism, as a mock server for the OpenAPI document,${skipped}`, () => {
   let prism: ChildProcess;
   let url = '';
 

@@ -32,7 +32,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-it('the default data directory is data in the checkout, and resolving it does not create it', () => {
+it('the default data directory is named data, in the checkout, and is not created by resolving it', () => {
   expect(resolveDataDir({ explicit: undefined, checkoutDir: open })).toBe(join(open, 'data'));
   expect(existsSync(join(open, 'data'))).toBe(false);
 });
@@ -59,7 +59,7 @@ it('a data directory that cannot hold PostgreSQL’s data is refused with a mess
   );
 });
 
-it('makeDirectories creates missing parents with the given mode, and returns the first it created', () => {
+it('makeDirectories creates missing parents with the given mode, and returns the first one that it created', () => {
   const directory = join(open, 'made', 'of', 'three');
   expect(makeDirectories(directory, 0o700)).toBe(join(open, 'made'));
   const modes = ['made', 'made/of', 'made/of/three'].map((name) => statSync(join(open, name)).mode & 0o777);

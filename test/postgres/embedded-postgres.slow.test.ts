@@ -51,7 +51,7 @@ describe('starting embedded PostgreSQL', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('commits wait for the disk, and text is compared by bytes', async () => {
+  it('commits wait for the disk, and text is compared byte by byte', async () => {
     await start();
     const settings =
       await rows(`SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS pages,
@@ -60,7 +60,7 @@ describe('starting embedded PostgreSQL', () => {
     expect(settings).toEqual([{ fsync: 'on', pages: 'on', commit: 'on', encoding: 'UTF8', collation: 'C' }]);
   });
 
-  it('connections require the password, and only its user can read the password file', async () => {
+  it('connections require the password, and only the owner of the password file can read it', async () => {
     const { url } = await start();
     const wrong = new URL(url);
     wrong.password = 'guess';

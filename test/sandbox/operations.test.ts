@@ -166,7 +166,7 @@ describe('operations', () => {
     expect(Number(captured) + Number(canceled)).toBe(5_575);
   });
 
-  it('an operation can name its payment by idempotency key', async () => {
+  it('an operation can identify its payment by idempotency key', async () => {
     const payment = await charge();
     const { answer } = await operate('refunds', { ...payment, id: payment.idempotency_key }, 100);
     expect(answer).toMatchObject({ status: 'succeeded', payment: payment.id });

@@ -84,7 +84,7 @@ describe('idempotency keys', () => {
     expect(rows).toHaveLength(1);
   });
 
-  it('an idempotency key that is used again after a decline gets the same decline', async () => {
+  it('a request that reuses an idempotency key after a decline gets the same decline', async () => {
     const key = randomUUID();
     const charge = { ...CHARGE, card: magicCard('DO_NOT_HONOR') };
     const first = await provider.post('/v1/charges', charge, { 'idempotency-key': key });
@@ -93,7 +93,7 @@ describe('idempotency keys', () => {
     expect(await second.text()).toBe(await first.text());
   });
 
-  it('an idempotency key that is used again for another amount or kind gets a 409', async () => {
+  it('a request that reuses an idempotency key for another amount or kind gets a 409', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     await provider.post('/v1/charges', CHARGE, headers);
     const other = await provider.post('/v1/charges', { ...CHARGE, amount: 1 }, headers);
@@ -101,7 +101,7 @@ describe('idempotency keys', () => {
     expect([other.status, order.status]).toEqual([409, 409]);
   });
 
-  it('an idempotency key finds its charge, even after an error response', async () => {
+  it('a charge is found by its idempotency key, even after an error response', async () => {
     const key = randomUUID();
     const charge = { ...CHARGE, card: magicCard('ERROR_AFTER_CHARGE') };
     expect((await provider.post('/v1/charges', charge, { 'idempotency-key': key })).status).toBe(500);
@@ -113,7 +113,7 @@ describe('idempotency keys', () => {
     expect([repeated.status, await repeated.text()]).toEqual([201, answer]);
   });
 
-  it('looking up an unused idempotency key gets a 404', async () => {
+  it('a look-up of an unused idempotency key gets a 404', async () => {
     expect((await provider.get(`/v1/by-idempotency-key/${randomUUID()}`)).status).toBe(404);
   });
 });

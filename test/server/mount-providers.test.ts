@@ -23,7 +23,7 @@ function returns(query: () => Promise<never>, { track } = createInFlight()) {
 }
 
 it.each([BROWSER, '*/*'])(
-  'a return that fails while the database is unavailable is logged and asks the payer to come back: %s',
+  'a payer’s return that fails while the database is unavailable is logged and asks the payer to come back: %s',
   async (accept) => {
     const { app, logged } = returns(() => Promise.reject(new DatabaseUnavailableError(new Error('gone'))));
     const { statusCode, headers } = await app.inject({ url: BACK, headers: { accept } });
@@ -33,7 +33,7 @@ it.each([BROWSER, '*/*'])(
 );
 
 it.each([BACK, '/v1/enrollments/5e550000-0000-4000-8000-000000000001/return'])(
-  'a return counts as in flight until it ends, so its connection is not closed: %s',
+  'a payer’s return counts as in flight until it ends, so the provider connection stays open: %s',
   async (address) => {
     const inFlight = createInFlight();
     const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<never>()];

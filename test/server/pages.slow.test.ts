@@ -37,7 +37,7 @@ async function clickButton(page: Page, text: string): Promise<void> {
   await button?.click();
 }
 
-it('the API reference shows every service, and makes a sandbox payment with prefilled keys', async () => {
+it('the API reference shows every service, and can make a sandbox payment with prefilled keys', async () => {
   const { page, complaints, hosts } = await open('/docs#tag/payments/POST/v1/payments');
   await page.waitForSelector('a[href*="POST/v1/payments"]');
   const tags = await page.$$eval('a[href^="#tag/"]', (links) =>

@@ -179,7 +179,7 @@ describe('statements of the main path', () => {
     }
   });
 
-  it('every statement in the store names the account, unless it ran here or is listed with a reason', () => {
+  it('every statement in the store names the account, unless it ran in this test or is listed with a reason', () => {
     const source = globSync('src/store/{engine,tables}/*.ts')
       .map((file) => readFileSync(file, 'utf8'))
       .join('\n');

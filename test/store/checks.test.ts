@@ -76,7 +76,7 @@ describe('taking due transactions', () => {
     for (const attempt of [leased, moved]) expect(await scheduleOf(attempt)).toMatchObject({ fence: 0 });
   });
 
-  it('due transactions of every account are taken, but not another account’s with the same id', async () => {
+  it('due transactions of every account are taken, but not another account’s transaction with the same id', async () => {
     const attempt = await claimAttempt(database);
     const { otherAccount } = await addBystanders(tables, attempt.paymentId);
     await tables.query("UPDATE transaction SET check_at = now() + interval '1 h' WHERE account_id = $1", [
@@ -132,7 +132,7 @@ describe('taking due transactions', () => {
     await tables.query('ROLLBACK');
   });
 
-  it('taking due transactions of one connection does not read the many of another', async () => {
+  it('taking due transactions of one connection does not read the many transactions of another connection', async () => {
     await tables.query(
       `INSERT INTO transaction
          (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units, currency, capture, check_at)

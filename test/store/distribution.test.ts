@@ -12,7 +12,7 @@ it('every table of the schema has a placement', async () => {
   expect(rows.map(({ name }) => name).sort()).toEqual(Object.keys(PLACEMENTS).sort());
 });
 
-it('the tables placed by account are those whose primary key begins with the account, except for keys', async () => {
+it('tables are placed by account if their primary key begins with the account, except the table of secret keys', async () => {
   const rows = await tables.query(
     `SELECT c.relname AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]

@@ -202,7 +202,7 @@ describe('the search for the transaction of a notification', () => {
 });
 
 describe('updates from a payer', () => {
-  it('a payer’s return is stored once per key, and a repeat after it was settled is new again', async () => {
+  it('a payer’s return is stored once per key, but counts as new if it is repeated after it was settled', async () => {
     const attempt = await claimAttempt(database);
     const news = payerNews(attempt, { query: 'code=1' });
     expect(await insertPayerNews(database, news)).toEqual({ lastAt: undefined });

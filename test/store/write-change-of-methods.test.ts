@@ -73,7 +73,7 @@ describe('the card that awaits an outcome', () => {
   });
 
   it.each([
-    ['no webhook subscribes to it', "UPDATE webhook SET events = '{payment.purchase}'"],
+    ['no webhook subscribes to the event', "UPDATE webhook SET events = '{payment.purchase}'"],
     ['the webhook is turned off', 'UPDATE webhook SET active = false'],
     ['the card was unenrolled before', "UPDATE vaulted_token SET status = 'UNENROLLED'"],
   ])('keeping a card writes no event if %s', async (_what, happens) => {
@@ -154,7 +154,7 @@ describe('the checkout session of a payment', () => {
     expect([await shown(session), await shown(beside)]).toEqual([attempt.paymentId, other.paymentId]);
   });
 
-  it('a session used by another payment still shows that payment, which can no longer reopen it', async () => {
+  it('a session that a second payment retakes still shows the first payment, which can no longer reopen it', async () => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     const session = await sessionOf(other.paymentId);
     await use(ACCOUNT_ONE, session, other.paymentId);

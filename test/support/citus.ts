@@ -59,8 +59,8 @@ export async function cloneCitus(coordinatorUrl: string, name: string, template 
 }
 
 /**
- * Clones the template on one node. The engine has a process that connects to every database in use, so it is terminated
- * first.
+ * Clones the template on one node. The engine has a process that connects to every database in use, so that process is
+ * terminated first.
  */
 async function cloneOn(node: string, name: string, template: string): Promise<void> {
   for (let tries = 1; ; tries++) {

@@ -202,7 +202,7 @@ it('the database contains no webhook secret in plain text', async () => {
 /** More events than one webhook may have in progress at once. */
 const EVENTS = 10;
 
-it('slow and endless receivers do not delay deliveries to others', async () => {
+it('slow and endless receivers do not delay deliveries to other receivers', async () => {
   const silent = await Promise.all(Array.from({ length: 3 }, () => receiver(NO_ANSWER)));
   const drip = await receiver((response) => {
     response.writeHead(200);

@@ -6,7 +6,7 @@ import { account, countDeliveries, hasDelivered, onWebhookWorld, shop, world } f
 
 onWebhookWorld();
 
-it('a delivery that a killed replica had taken is delivered by another', async () => {
+it('a delivery that a killed replica had taken is delivered by another replica', async () => {
   shop.answer(NO_ANSWER);
   const child = spawn(
     process.execPath,

@@ -114,7 +114,7 @@ it.each([
   },
 );
 
-it('the payment in an event has the order id and the idempotency key of its call', async () => {
+it('the payment in an event has the order id and the idempotency key of the call that made it', async () => {
   await create({ events: ['payment.purchase'] });
   const { payment } = (await paid('order-7-try-1')).json.data;
   expect(payment).toMatchObject({ order_id: payment.merchant_order_id, idempotency_key: 'order-7-try-1' });

@@ -15,7 +15,7 @@ import {
 
 onWebhookWorld();
 
-it('a retry is sent when due, although a later one of the same webhook waits', async () => {
+it('a retry is sent when due, even while a later retry of the same webhook waits', async () => {
   shop.answer(status(500));
   await world.start({ retryScheduleS: [0.05, 3_600], overdueIntervalMs: 600_000 });
   await world.change(account);
@@ -27,7 +27,7 @@ it('a retry is sent when due, although a later one of the same webhook waits', a
 
 const IN_AN_HOUR = "due_at > now() + interval '1 minute'";
 
-it('a delivery without its event ends as FAILED with its reason, and those that wait behind it are sent', async () => {
+it('a delivery whose event is gone becomes FAILED with that reason, and deliveries that wait behind it are sent', async () => {
   for (let i = 0; i < 3; i++) await world.change(account);
   const database = openTestDatabase(world.databaseUrl, 1);
   await relayEvents(database, 3);
