@@ -14,10 +14,7 @@ import {
 import { startTestServer, type TestServer } from './support/server.ts';
 import { openTables, type Tables } from './support/tables.ts';
 
-/**
- * Returns a number that nothing else is likely to contain. The sandbox approves it; the cards in MAGIC have other
- * outcomes.
- */
+/** Returns a number unlikely to occur elsewhere. The sandbox approves it; the cards in MAGIC have other outcomes. */
 function randomCard(): string {
   const head = `4${Array.from({ length: 14 }, () => randomInt(10)).join('')}`;
   return head + [...'0123456789'].find((digit) => passesLuhn(head + digit));

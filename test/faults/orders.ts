@@ -168,7 +168,7 @@ export async function getPayment(url: string, order: Order, id: string): Promise
   return got.status === 200 ? JSON.parse(got.body) : undefined;
 }
 
-/** Uses a separate connection for each request, so that no request is affected by the connection of another. */
+/** Uses a separate connection for each request, so that no request is affected by another request's connection. */
 export function exchange(
   url: string,
   options: {

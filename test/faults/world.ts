@@ -46,10 +46,7 @@ export type World = {
   order(options?: OrderOptions): Order;
   /** Repeats an order at running replicas until the response is a payment. */
   insist(order: Order): Promise<Answer>;
-  /**
-   * Returns true if a payment succeeded according to the response or, without look-ups, according to a later
-   * notification.
-   */
+  /** Returns true if the response or, without look-ups, a later notification says that a payment succeeded. */
   isPaid(answer: Answer): Promise<boolean>;
   /** Waits until no outcome that the provider knows is open. @returns whether that happened in time. */
   drain(): Promise<boolean>;
