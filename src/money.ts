@@ -6,8 +6,8 @@ import { type Decimal, DecimalSchema } from '#gen/google/type/decimal_pb.js';
 export type Money = { readonly minorUnits: bigint; readonly currency: string };
 
 /**
- * ISO 4217 codes in which nobody can be charged: no currency, tests, precious metals and units of account. The standard
- * gives them no minor unit ("N.A.").
+ * ISO 4217 codes in which nobody can be charged: those for "no currency", tests, precious metals and units of account.
+ * The standard gives them no minor unit ("N.A.").
  */
 const NOT_MONEY = new Set('XXX XTS XAG XAU XPD XPT XBA XBB XBC XBD XDR XSU XUA'.split(' '));
 /** Currencies that ISO 4217 has added since the library's list of 2024-06-25. */

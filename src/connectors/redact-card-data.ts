@@ -145,7 +145,7 @@ function withoutPieces(value: string, pieces: readonly string[]): string {
   for (let i = 0; i + pieceLength <= digits.length; i++) {
     if (!pieces.includes(digits.slice(i, i + pieceLength))) continue;
     let last = i + pieceLength - 1;
-    // Extends the stretch while further pieces overlap, and over immediately following digits.
+    // Extends the stretch over further pieces that overlap it, and over digits that follow it directly.
     while (
       pieces.includes(digits.slice(last - pieceLength + 2, last + 2)) ||
       (last + 1 < digits.length && placeOf(last + 1) === placeOf(last) + 1)

@@ -64,7 +64,7 @@ export function declineBy(iso8583Code: string): DeclineMeaning {
 /** The meaning of a decline for an unlisted reason: a soft decline. */
 export const SOFT_DECLINE: DeclineMeaning = declineBy(DO_NOT_HONOR);
 
-/** Returns the table's meaning of a decline reason. */
+/** Returns the meaning that the table gives a decline reason, or a soft decline if it gives none. */
 export function declineOrSoft(meaning: DeclineMeaning | string | undefined): DeclineMeaning {
   return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
 }

@@ -54,7 +54,7 @@ describe.each(PROTOCOLS)('the log of requests over %s', (protocol) => {
     ]);
   });
 
-  it('a provider’s response with another amount is logged with its transaction', async () => {
+  it('a provider’s response with a different amount is logged with its transaction', async () => {
     const wrong = withField(cardPayment(), 'description', 'sandbox:wrong_amount');
     const { transactions } = JSON.parse((await clients.create(protocol, wrong, headersOne())).record);
     const about = (msg: string) => logged(msg).filter((line) => line.transaction_id === transactions.id);

@@ -142,7 +142,7 @@ describe('a payment in a final state', () => {
     },
   );
 
-  it('a look-up whose result is an alarm is reported unchanged, even if the payment is final', async () => {
+  it('a look-up’s outcome that raises an alarm is passed on as it is, even if the payment is final', async () => {
     const payment = await payments.pay({ wallet: true });
     const id = payment.transactions?.id ?? '';
     await ended.DECLINED(id);

@@ -70,8 +70,9 @@ const decode = jsonDecoder(CreatePaymentRequestSchema);
 export let payments: OperatedPayments;
 
 /**
- * Opens such payments for a file's tests. @param options.empties comma-separated tables that
- * are emptied before each test.
+ * Opens `payments`, on a database of its own, for the tests of one file.
+ *
+ * @param options.empties comma-separated names of tables that are emptied before each test.
  */
 export function onOperatedPayments({ empties }: { empties?: string } = {}): void {
   onOwnDatabase({ empties, maxConnections: 8 });

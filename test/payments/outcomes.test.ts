@@ -225,7 +225,7 @@ describe('vault_on_success', () => {
     expect((await clients.create('rest', request, headersOne())).reason).toBe('VAULTED_TOKEN_NOT_FOUND');
   });
 
-  it('vault_on_success stores no card unless it is requested', async () => {
+  it('without vault_on_success, no card is stored', async () => {
     const before = await tokens();
     expect((await pay(cardPayment())).payment_method.vaulted_token).toBe('');
     expect(await tokens()).toEqual(before);

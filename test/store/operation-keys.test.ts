@@ -22,7 +22,7 @@ const holderOf = ({ paymentId, requestHash, requestShape, record }: OperationCla
   ...{ paymentId, requestHash, requestShape, record },
   answer: undefined,
 });
-/** Returns the operation that holds the key, as a repeat finds it by its key or reference. */
+/** Returns what findOperationByKey should find for a repeat of this claim, whether by idempotency key or reference. */
 const keyed = (claim: OperationClaim) => ({
   ...holderOf(claim),
   ...{ idempotencyKey: claim.idempotencyKey, parentId: claim.parentId, baseId: claim.baseId },

@@ -97,7 +97,7 @@ export function spawnCommand(
   return startProgram(`src/commands/${name}.ts`, environment, args).ended;
 }
 
-/** The pid of the PostgreSQL on a data directory; undefined if none is running. */
+/** The pid of the PostgreSQL server that runs on a data directory; undefined if none is running. */
 export function postgresPid(dataDir: string): number | undefined {
   const file = join(dataDir, 'postgres/data/postmaster.pid');
   return existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : undefined;

@@ -48,7 +48,7 @@ afterAll(async () => {
 type CardPayment = { payment_method: { detail: { card: { card_data: object } } } };
 type Pay = (request: RequestJson, idempotencyKey?: string) => Promise<Reply>;
 
-/** A service on the same database, restarted with these keys. */
+/** Runs `work` with a service started on the same database with these keys, then stops the service. */
 async function withService<T>(
   keys: (readonly [string, Buffer])[],
   work: (pay: Pay, logLines: readonly string[], url: string) => Promise<T>,

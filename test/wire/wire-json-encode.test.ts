@@ -111,7 +111,7 @@ describe('jsonEncoder', () => {
     expect(JSON.parse(text).raw_response).toEqual(rawResponse);
   });
 
-  it('jsonEncoder writes Value and ListValue as their JSON', () => {
+  it('jsonEncoder writes Value and ListValue as the JSON that they represent', () => {
     const payer = create(CustomerPayerSchema, {
       deviceFingerprints: [
         { kind: { case: 'stringValue', value: 'x' } },

@@ -1547,7 +1547,7 @@ export type RoutingRulesCondition = {
   readonly description: string | null;
 };
 
-/** Stored-credential (credential on file) data of the card schemes. */
+/** Data about stored credentials (credentials on file) for the card schemes. */
 export type StoredCredentials = {
   /** CARD_ON_FILE, SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE; null when none was sent. */
   readonly reason: string | null;
@@ -1559,7 +1559,7 @@ export type StoredCredentials = {
   readonly network_transaction_id: string | null;
 };
 
-/** Stored-credential (credential on file) data of the card schemes, as the merchant sends it. */
+/** Data about stored credentials (credentials on file) for the card schemes, as the merchant sends it. */
 export type StoredCredentialsInput = {
   /** CARD_ON_FILE (the cardholder pays with a stored card), SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE (the merchant charges the stored card). */
   readonly reason?: "CARD_ON_FILE" | "SUBSCRIPTION" | "UNSCHEDULED_CARD_ON_FILE" | null;
@@ -1907,7 +1907,7 @@ export type Webhook = {
   readonly events: readonly string[];
   /** true if events are sent. */
   readonly active: boolean;
-  /** Why the service turned the webhook off: GONE (the receiver responded with 410). "" if it did not. */
+  /** Why the service turned the webhook off: GONE (the receiver responded with 410). "" if the service did not turn it off. */
   readonly disabled_reason: string;
   /** whsec_ followed by base64; only in the responses of CreateWebhook and RotateWebhookSecret. */
   readonly secret: string;

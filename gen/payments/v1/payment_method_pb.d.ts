@@ -252,7 +252,7 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
 export declare const CardInputSchema: GenMessage<CardInput>;
 
 /**
- * Stored-credential (credential on file) data of the card schemes, as the merchant sends it.
+ * Data about stored credentials (credentials on file) for the card schemes, as the merchant sends it.
  *
  * @generated from message payments.v1.StoredCredentialsInput
  */
@@ -963,7 +963,7 @@ export declare type ThreeDSecure = Message<"payments.v1.ThreeDSecure"> & {
 export declare const ThreeDSecureSchema: GenMessage<ThreeDSecure>;
 
 /**
- * Stored-credential (credential on file) data of the card schemes.
+ * Data about stored credentials (credentials on file) for the card schemes.
  *
  * @generated from message payments.v1.StoredCredentials
  */

@@ -60,7 +60,7 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   active: boolean;
 
   /**
-   * Why the service turned the webhook off: GONE (the receiver responded with 410). "" if it did not.
+   * Why the service turned the webhook off: GONE (the receiver responded with 410). "" if the service did not turn it off.
    *
    * @generated from field: string disabled_reason = 7;
    */

@@ -13,7 +13,7 @@ import type { Secret } from '#src/secret.ts';
 export type PayPalSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** Deadline of an attempt with all its requests. */
+  /** Time limit for an attempt, including all its requests. */
   readonly timeoutMs: number;
   /** The merchant's id at PayPal, which identifies the account so that its credentials may change. */
   readonly accountId: string | undefined;

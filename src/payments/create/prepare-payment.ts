@@ -68,7 +68,7 @@ export type PreparedPayment = {
  * record and the attempt. Writes nothing and sends nothing.
  *
  * @throws ServiceError if the request cannot be fulfilled.
- * @throws AlreadyUsedError if the session has changed since the request was completed from its terms.
+ * @throws AlreadyUsedError if the session has changed since its terms were filled into the request.
  */
 export async function preparePayment(
   deps: PrepareDeps,
@@ -80,7 +80,7 @@ export async function preparePayment(
   if (isOpenToAll) requireNothingStored(sent);
   const stored = await findReferences(deps.database, sent, accountId);
   if (withinSession && stored?.session?.version !== withinSession.version) {
-    throw new AlreadyUsedError('the session changed after the request was completed from its terms');
+    throw new AlreadyUsedError('the session changed after its terms were filled into the request');
   }
   const request = requestInSession(sent, stored?.session);
   const method = chooseMethod(request, catalogue.types);

@@ -121,7 +121,7 @@ type Found = {
 };
 
 // Finds rows by the index on their age, without locks. A step reads a fixed number of rows, so a row that is still
-// needed costs only its read.
+// needed costs no more than reading it.
 function find({ table, key, ofAccount, age, where = 'true', done = 'true' }: Aged, isLater: boolean): string {
   const columns = [...(ofAccount === false ? [] : [['account_id', 'uuid'] as const]), ...key];
   const order = [age, ...columns.map(([column]) => column)].map((column) => `a.${column}`).join(', ');

@@ -59,7 +59,7 @@ export type ServiceFacts = {
   readonly overdueWebhooks: number;
   /** Age of the oldest payment with an unknown outcome; 0 if there is none. */
   readonly oldestOutcomeS: number;
-  /** Age of the oldest unsettled news; 0 if there is none. */
+  /** Age of the oldest news item that is not yet settled; 0 if there is none. */
   readonly oldestNotificationS: number;
   /** Authorizations whose provider has not been queried, or has not answered, for a day, and the age of the oldest. */
   readonly lateAuthorizations: number;

@@ -73,7 +73,7 @@ it("Adyen's CANCEL_OR_REFUND raises an alarm on success, since the event may be 
 });
 
 it.each(['REFUND_FAILED', 'CAPTURE_FAILED', 'REFUNDED_REVERSED'])(
-  "an Adyen event that undoes an operation with another shop's reference is not an operation itself: %s",
+  'an Adyen event that undoes an operation is not reported as an operation made at Adyen, even if its reference is not ours: %s',
   async (eventCode) => {
     expect(await subjectsOf(eventCode, 'return-17')).toHaveLength(1);
   },

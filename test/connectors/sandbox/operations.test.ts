@@ -197,7 +197,7 @@ describe('payers at the sandbox provider', () => {
     expect(await connection.refund?.(operationOn(attempt, undefined))).toMatchObject({ kind: 'approved' });
   });
 
-  it('an open redirect that is closed has expired and can no longer be paid', async () => {
+  it('a redirect that is closed before the payer pays is expired, and the payer can no longer pay', async () => {
     const attempt = redirectAttempt();
     const url = redirectOf(await connection.pay(attempt));
     expect(await lookUp(lookUpOf(attempt, { close: true }))).toMatchObject({ kind: 'expired' });

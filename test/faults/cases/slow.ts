@@ -46,7 +46,7 @@ async function hold500(world: World) {
   return { held, replica, sent };
 }
 
-/** Sends an order again while it is refused, since the database of a busy machine may be slow. */
+/** Sends an order, and retries as long as it gets a 503, since the database may be slow on a busy machine. */
 async function sendUntilAccepted(url: string, order: Order): Promise<void> {
   while ((await send(url, order)).status === 503) await sleep(100);
 }
