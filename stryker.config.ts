@@ -13,6 +13,7 @@ const options: PartialStrykerOptions & { readonly vitest: { readonly configFile:
   // Allows for a busy machine.
   timeoutMS: 15_000,
   timeoutFactor: 3,
+  dryRunTimeoutMinutes: 30,
   incremental: true,
   incrementalFile: '.stryker/incremental.json',
   tempDirName: '.stryker',
