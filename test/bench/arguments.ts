@@ -4,3 +4,8 @@ export function positive(name: string, text: string): number {
   if (number > 0 && Number.isInteger(number)) return number;
   throw new Error(`--${name} must be a positive whole number`);
 }
+
+/** As `positive`, for an option that may be absent. */
+export function optionalPositive(name: string, text: string | undefined): number | undefined {
+  return text === undefined ? undefined : positive(name, text);
+}

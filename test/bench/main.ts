@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { readArguments } from '#src/commands/command-line.ts';
 import { createProgress, howFar } from '#src/commands/progress.ts';
-import { positive } from './arguments.ts';
+import { optionalPositive, positive } from './arguments.ts';
 import type { Plan } from './closed-loop.ts';
 import { curveSvg } from './curve-svg.ts';
 import { machineName } from './proc.ts';
@@ -9,14 +9,15 @@ import { type Measure, medianAt, type Named, report } from './report.ts';
 import { startStage } from './stage.ts';
 import { cleanUpAfter, type Ending } from './surroundings.ts';
 
-const USAGE = `Usage: npm run bench -- [--seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --workers N --svg FILE --node-options=…]
+const USAGE = `Usage: npm run bench -- [--seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --workers N --database-delay-ms N --svg FILE --node-options=…]
 
 Compares the service, by REST and by gRPC, with a bare Fastify server that does the same disk and network work, and with
 the two commits alone. --against compares it with the service of another commit instead, in a separate database, and
 with that commit's own dependencies if its lockfile differs. --webhook adds the service with a webhook for every
 payment, whose delivery is part of the cost. --stored fills the databases first. --workers adds the service with that
-many processes. --svg draws rate and CPU by concurrency. Each subject has its own process. The runs take turns, so that a
-disturbance of the machine affects all alike, and after every run the provider's ledger and the database must agree.`;
+many processes. --database-delay-ms delays each direction between a subject and its database. --svg draws rate and CPU by
+concurrency. Each subject has its own process. The runs take turns, so that a disturbance of the machine affects all
+alike, and after every run the provider's ledger and the database must agree.`;
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -27,6 +28,7 @@ const { values } = readArguments(USAGE, {
     webhook: { type: 'boolean', default: false },
     stored: { type: 'string' },
     workers: { type: 'string' },
+    'database-delay-ms': { type: 'string' },
     svg: { type: 'string' },
     // Only for the service's processes: --node-options=--cpu-prof shows where the time goes.
     'node-options': { type: 'string', default: '' },
@@ -35,7 +37,7 @@ const { values } = readArguments(USAGE, {
 const measuredMs = positive('seconds', values.seconds) * 1000;
 const rounds = positive('rounds', values.rounds);
 const concurrencies = values.concurrency.split(',').map((text) => positive('concurrency', text));
-const stored = values.stored === undefined ? 0 : positive('stored', values.stored);
+const stored = optionalPositive('stored', values.stored) ?? 0;
 
 const LEAD_IN_MS = 300;
 const WARM_UP: Plan = { concurrency: 16, leadInMs: 0, measuredMs: 5_000 };
@@ -49,7 +51,8 @@ async function bench(ending: Ending): Promise<void> {
       against: values.against,
       stored,
       webhook: values.webhook,
-      workers: values.workers === undefined ? 1 : positive('workers', values.workers),
+      databaseDelayMs: optionalPositive('database-delay-ms', values['database-delay-ms']),
+      workers: optionalPositive('workers', values.workers) ?? 1,
     },
     ending,
   );

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { readArguments } from '#src/commands/command-line.ts';
-import { positive } from './arguments.ts';
+import { optionalPositive, positive } from './arguments.ts';
 import { curveSvg } from './curve-svg.ts';
 import { checkOut } from './older-checkout.ts';
 import { type EndedCall, type Offer, openClient, openLoop, quantile } from './open-loop.ts';
@@ -10,17 +11,19 @@ import { cpuMs, cpuOfTreeMs, machineName, peakResidentMb } from './proc.ts';
 import { latencyMs } from './provider-latency.ts';
 import { FIRST_AMOUNT_CENTS, newRunId } from './request.ts';
 import { addAccount, startService } from './service.ts';
-import { cleanUpAfter, createDatabase, type Ending, startSurroundings } from './surroundings.ts';
+import { cleanUpAfter, createDatabase, delayed, type Ending, startSurroundings } from './surroundings.ts';
 import { startWorker } from './worker.ts';
 
-const USAGE = `Usage: npm run bench:slow -- [--rates 100,200,400 --seconds 20 --median-ms 800 --p99-ms 4000 --timeout-ms 10000 --protocol rest --slots N --hang --database-delay-ms N --against <ref> --svg FILE]
+const USAGE = `Usage: npm run bench:slow -- [--rates 100,200,400 --seconds 20 --median-ms 800 --p99-ms 4000 --timeout-ms 10000 --protocol rest --slots N --afterwards N --hang --database-delay-ms N --against <ref> --svg FILE]
 
 Offers payments at steady rates, whether or not the service responds, at a provider with a log-normal latency of this
 median and 99th percentile. One process of the service runs with its defaults, and everything shares the machine. For
 each rate, it prints what became of the payments, and the time that the service added to the provider's own. --slots is
-the connection's max_in_flight. --hang also offers the rate to a connection that never answers, and then to one from
-which payments can fail over. --database-delay-ms delays each direction between the service and its database. --against
-also measures the service of another commit. --svg draws the result. After every rate, the provider's charges and the database must agree.`;
+the connection's max_in_flight. --afterwards offers this lower rate for 5 s as soon as each load is over, and prints when
+its last call was refused. --hang also offers the rate to a connection that never answers, and then to one from which
+payments can fail over. --database-delay-ms delays each direction between the service and its database. --against also
+measures the service of another commit. --svg draws the result. After every rate, the provider's charges and the
+database must agree.`;
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -31,6 +34,7 @@ const { values } = readArguments(USAGE, {
     'timeout-ms': { type: 'string' },
     protocol: { type: 'string', default: 'rest' },
     slots: { type: 'string' },
+    afterwards: { type: 'string' },
     hang: { type: 'boolean', default: false },
     'database-delay-ms': { type: 'string' },
     against: { type: 'string' },
@@ -74,9 +78,11 @@ async function bench(ending: Ending): Promise<void> {
   }
 
   async function start(label: string, databaseUrl: string, checkout = ROOT): Promise<Subject> {
+    const delayMs = optional('database-delay-ms');
     const started = await startService({
       ...{ name: label.replaceAll(' ', '-'), home: site.home, nodeOptions: [], checkout },
-      ...{ databaseUrl: await delayed(databaseUrl, ending), providerPort: site.provider.port },
+      ...{ databaseUrl: delayMs ? await delayed(databaseUrl, delayMs, ending) : databaseUrl },
+      providerPort: site.provider.port,
       ...{
         hangingPort: hanging?.port,
         terms: { timeoutMs: optional('timeout-ms'), maxInFlight: optional('slots') },
@@ -107,10 +113,32 @@ async function bench(ending: Ending): Promise<void> {
       const row = await measuredOf(subject)(() => load(subject.port, { perSecond, forMs }));
       taken.get(subject.label)?.push(row);
       console.table({ [`${perSecond}/s, ${subject.label}`]: row });
+      const lower = optional('afterwards');
+      if (lower) await recovery(subject, site.provider.port, perSecond, lower);
       if (hanging) await besideHanging(subject, perSecond, measuredOf(subject));
     }
   }
   if (values.svg) writeFileSync(values.svg, drawn(taken));
+}
+
+/** Offers a load and, as soon as it is over, a lower one, while calls of the first are still in flight. */
+async function recovery(
+  { label, port, books }: Subject,
+  providerPort: number,
+  perSecond: number,
+  lower: number,
+): Promise<void> {
+  const high = load(port, { perSecond, forMs });
+  await setTimeout(forMs);
+  const low = await load(port, { perSecond: lower, forMs: 5_000 });
+  await compareBooks(books, providerPort, [...(await high), ...low]);
+  const lastMs = Math.max(0, ...low.filter(({ ok }) => !ok).map(({ endedAtMs }) => endedAtMs));
+  console.table({
+    [`${lower}/s as soon as ${perSecond}/s are over, ${label}`]: {
+      'refused %': percent(low, ({ ok }) => !ok),
+      'last refused after ms': Math.round(lastMs),
+    },
+  });
 }
 
 /** Offers a load while other payments hang at a connection, and then a load that can fail over from that connection. */
@@ -143,17 +171,6 @@ function drawn(taken: ReadonlyMap<string, readonly Row[]>): string {
     panel('% approved, by payments offered per second', (row) => (100 * row.approved) / row.sent),
     panel('ms added to the provider’s own, median', (row) => row['added p50 ms']),
   ]);
-}
-
-/** Returns the URL of the database, through a delaying proxy if the database is to seem distant. */
-async function delayed(databaseUrl: string, ending: Ending): Promise<string> {
-  const delayMs = optional('database-delay-ms');
-  if (delayMs === undefined) return databaseUrl;
-  const url = new URL(databaseUrl);
-  const proxy = await startWorker('delay-proxy.ts', [url.port, String(delayMs)]);
-  ending.push(proxy.stop);
-  url.port = String(proxy.port);
-  return url.href;
 }
 
 async function load(
@@ -242,7 +259,6 @@ async function empty(books: pg.Client, providerPort: number): Promise<void> {
   await fetch(`http://127.0.0.1:${providerPort}/ledger`, { method: 'DELETE' });
 }
 
-function optional(name: 'timeout-ms' | 'slots' | 'database-delay-ms'): number | undefined {
-  const text = values[name];
-  return text === undefined ? undefined : positive(name, text);
+function optional(name: 'timeout-ms' | 'slots' | 'afterwards' | 'database-delay-ms'): number | undefined {
+  return optionalPositive(name, values[name]);
 }

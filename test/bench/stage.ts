@@ -13,7 +13,7 @@ import { newRunId } from './request.ts';
 import { addAccount, type Service, startService } from './service.ts';
 import type { SqlOrder } from './sql.ts';
 import { storePayments } from './stored-payments.ts';
-import { createDatabase, type Ending, startSurroundings } from './surroundings.ts';
+import { createDatabase, delayed, type Ending, startSurroundings } from './surroundings.ts';
 import { addWebhook } from './webhook.ts';
 import { startWorker } from './worker.ts';
 
@@ -27,6 +27,8 @@ export type StageOptions = {
   readonly stored: number;
   /** Also runs the service with a webhook for every payment. */
   readonly webhook: boolean;
+  /** Delay in each direction between a subject and its database; none by default. */
+  readonly databaseDelayMs?: number | undefined;
   /** If above 1, the service also runs with this number of processes. */
   readonly workers: number;
 };
@@ -49,8 +51,11 @@ type Server = {
 
 /** Starts everything. The database waits for the disk, as in production. @param ending collects the cleanup. */
 export async function startStage(options: StageOptions, ending: Ending): Promise<Stage> {
-  const { home, databaseUrl, provider, postmaster } = await startSurroundings('bench', ending);
-  const { nodeOptions, stored } = options;
+  const { home, provider, postmaster, ...near } = await startSurroundings('bench', ending);
+  const { nodeOptions, stored, databaseDelayMs } = options;
+  const databaseUrl = databaseDelayMs
+    ? await delayed(near.databaseUrl, databaseDelayMs, ending)
+    : near.databaseUrl;
   const site: Site = { home, databaseUrl, providerPort: provider.port, nodeOptions, stored, ending };
   const load = await startWorker<LoadOrder, LoopResult>('load.ts');
   ending.push(load.stop);

@@ -62,6 +62,15 @@ export async function startSurroundings(name: string, ending: Ending, latency?: 
   return { home, databaseUrl, provider, postmaster: Number(postmaster) };
 }
 
+/** Returns the URL of the database through a proxy that delays every byte by this time in each direction. */
+export async function delayed(databaseUrl: string, delayMs: number, ending: Ending): Promise<string> {
+  const url = new URL(databaseUrl);
+  const proxy = await startWorker('delay-proxy.ts', [url.port, String(delayMs)]);
+  ending.push(proxy.stop);
+  url.port = String(proxy.port);
+  return url.href;
+}
+
 /** Creates another database in the cluster. @returns its URL. */
 export async function createDatabase(databaseUrl: string, name: string): Promise<string> {
   const client = new pg.Client(databaseUrl);
