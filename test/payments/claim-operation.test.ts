@@ -58,16 +58,18 @@ const stateOf = async () => [
   await payments.tables.query('SELECT id FROM transaction'),
 ];
 
+/** Adds transactions to a payment. */
+const add = (payment: Payment, status: 'DECLINED' | 'PENDING', type: string, count = 1) =>
+  payments.tables.query(
+    `INSERT INTO transaction (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units,
+       currency, capture, type)
+     SELECT gen_random_uuid(), $1, $2, 'ledger', 'ledger', $3, 100, 'USD', true, $4 FROM generate_series(1, $5::int)`,
+    [payment.id, ACCOUNT_ONE, status, type, count],
+  );
+
 it('an operation on a payment with 199 transactions is claimed, and with 200 refused without a claim', async () => {
   const payment = await payments.pay();
-  const declined = (count: number) =>
-    payments.tables.query(
-      `INSERT INTO transaction (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units,
-         currency, capture, type)
-       SELECT gen_random_uuid(), $1, $2, 'scripted', 'scripted', 'DECLINED', 100, 'USD', true, 'REFUND' FROM generate_series(1, $3::int)`,
-      [payment.id, ACCOUNT_ONE, count],
-    );
-  await declined(199);
+  await add(payment, 'DECLINED', 'REFUND', 199);
   const before = await stateOf();
   await expect(claim(asked(payment))).rejects.toMatchObject({ reason: 'OPERATION_LIMIT_REACHED' });
   expect(await stateOf()).toEqual(before);
@@ -213,6 +215,8 @@ describe('a payment', () => {
   ])('a payment %s refuses operations, as it may still take money', async (_what, columns) => {
     const payment = await payments.pay();
     await set(columns);
+    // The attempt at its first provider was declined.
+    await add(payment, 'DECLINED', 'PURCHASE');
     await expectRefused(asked(payment), /^the payment has no outcome yet and may still take money/);
   });
 
@@ -234,12 +238,7 @@ describe('a payment', () => {
 
   it('a payment that is disputed accepts no operation until the dispute is won', async () => {
     const payment = await payments.pay();
-    await payments.tables.query(
-      `INSERT INTO transaction (id, account_id, payment_id, connection_id, connection_identity, status, amount_minor_units,
-         currency, capture, type)
-       VALUES ($1, $2, $3, 'ledger', 'ledger', 'PENDING', 10000, 'USD', false, 'CHARGEBACK')`,
-      [randomUUID(), ACCOUNT_ONE, payment.id],
-    );
+    await add(payment, 'PENDING', 'CHARGEBACK');
     await expectRefused(asked(payment), /^the payment is in dispute/);
     await payments.tables.query("UPDATE transaction SET status = 'DECLINED' WHERE type = 'CHARGEBACK'");
     expect((await claim(asked(payment))).written.type).toBe('REFUND');

@@ -5,6 +5,31 @@ import { capture, idOf, refund, undo } from './requested-operations.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
 
+it('an operation that moves money is refused without a key and a reference, and nothing is sent', async () => {
+  const [authorized, purchased] = [await payments.pay({ capture: false }), await payments.pay()];
+  const moved = payments.provider.moved.length;
+  for (const [operate, payment] of [
+    [capture, authorized],
+    [refund, purchased],
+    [undo, purchased],
+  ] as const) {
+    await expect((async () => operate(payment, { key: null }))()).rejects.toMatchObject({
+      reason: 'IDEMPOTENCY_KEY_MISSING',
+      fields: [{ field: 'x-idempotency-key' }],
+    });
+  }
+  expect(payments.provider.moved).toHaveLength(moved);
+});
+
+it('the key made from a reference contains the payment id in lower case, as every release stores it', async () => {
+  const payment = await payments.pay();
+  await refund({ ...payment, id: payment.id.toUpperCase() }, { reference: 'r-1', key: null });
+  const [row] = await payments.tables.query(
+    "SELECT idempotency_key, merchant_reference FROM transaction WHERE type = 'REFUND'",
+  );
+  expect(row).toEqual({ idempotency_key: `\u0001${payment.id}\u0001r-1`, merchant_reference: 'r-1' });
+});
+
 describe('a repeated operation', () => {
   it('an operation repeated with its key or merchant_reference gets the same bytes; another is refused', async () => {
     const payment = await payments.pay();
@@ -91,6 +116,7 @@ describe('a repeated operation', () => {
     // The service chose the only capture, so its ID requests the same.
     const transactionId = captured.record.transactions?.id ?? '';
     expect((await refund(authorized, { key: 'r', transactionId })).replayed).toBe(true);
+    expect((await refund(authorized, { key: 'r', transactionId: id })).replayed).toBe(true);
     const other = refunded.record.transactions?.id ?? '';
     await expect(refund(authorized, { key: 'r', transactionId: other })).rejects.toMatchObject({
       reason: 'IDEMPOTENCY_KEY_REUSED',
