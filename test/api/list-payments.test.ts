@@ -68,6 +68,8 @@ describe('GET /v1/payments', () => {
     expect([first.status, first.json]).toEqual([200, made.slice(0, 20)]);
     const next = await list(nextOf(first.link) ?? '');
     expect([next.json, next.link]).toEqual([made.slice(20), null]);
+    const whole = await list('?page_size=25');
+    expect([whole.json, whole.link]).toEqual([made, null]);
   });
 
   it('filters and page size stay the same on every page, however they are encoded', async () => {
