@@ -70,6 +70,28 @@ describe('a redirect', () => {
     expect(await payments.stateOf(payment)).toBe('READY_TO_PAY/CREATED');
   });
 
+  it.each<[Outcome, string]>([
+    [{ kind: 'approved', providerData: create(ProviderDataSchema), ...NO_CODES }, 'SUCCEEDED/APPROVED'],
+    [{ kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) }, 'DECLINED/DECLINED'],
+    [{ kind: 'unknown', detail: 'reset', providerData: undefined }, 'READY_TO_PAY/CREATED'],
+  ])(
+    'a redirect whose payer agreed is completed, and ends as its completion does: $kind',
+    async (outcome, state) => {
+      const payment = await payments.pay({ wallet: true });
+      const completed: (string | undefined)[] = [];
+      const connection: ProviderConnection = {
+        ...payments.provider.connection,
+        lookUp: async () => ({ kind: 'to_complete', providerData: create(ProviderDataSchema) }),
+        complete: async ({ transactionId }) => {
+          completed.push(transactionId);
+          return outcome;
+        },
+      };
+      await news(payment, connection);
+      expect([completed, await payments.stateOf(payment)]).toEqual([[payment.transactions?.id], state]);
+    },
+  );
+
   it('a redirect that is paid after it expired is SUCCEEDED once the provider reports it', async () => {
     const payment = await payments.pay({ wallet: true });
     await checkAt(DAY_MS + 2 * MINUTE_MS);

@@ -4,8 +4,11 @@ import {
   requireIdempotencyKey,
   requireSameRequest,
   storedIdempotencyKey,
+  storedResponse,
 } from '#src/payments/idempotency.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import type { KeyHolder } from '#src/store/tables/payment-keys.ts';
+import { RESPONSES } from '../support/stored-responses.ts';
 
 describe('requireIdempotencyKey', () => {
   it.each(['a', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', ' key with spaces ~', 'x'.repeat(255)])(
@@ -117,5 +120,15 @@ describe('a held key', () => {
       reason: 'REQUEST_IN_PROGRESS',
       retryAfterS: 1,
     });
+  });
+
+  it('a claimed call whose response cannot be read is refused as in progress, never as not accepted', async () => {
+    const lost = new DatabaseUnavailableError(new Error('refused'));
+    const fault = new TypeError('a fault of ours');
+    const deps = { patience, responses: RESPONSES };
+    await expect(storedResponse(deps, 'payment', () => Promise.reject(lost))).rejects.toMatchObject({
+      ...{ reason: 'REQUEST_IN_PROGRESS', retryAfterS: 1, cause: lost },
+    });
+    await expect(storedResponse(deps, 'payment', () => Promise.reject(fault))).rejects.toBe(fault);
   });
 });

@@ -1,11 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type Payment, Payment_Status, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Payment,
+  Payment_Status,
+  PaymentSchema,
+  ProviderDataSchema,
+} from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { type Checker, checkDue, startChecker } from '#src/payments/check/checker.ts';
-import { returnPayer } from '#src/payments/check/payer-return.ts';
+import { callbackAddress, closePayment, returnPayer } from '#src/payments/check/payer-return.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 import { idOf } from './requested-operations.ts';
@@ -218,3 +223,41 @@ it('a payer who has paid is shown SUCCEEDED, even if somebody forged five return
   }
   expect(await comeBack(payment, 'true')).toBe('SUCCEEDED');
 });
+
+it.each([
+  ['a wallet', 'READY_TO_PAY/CREATED', true],
+  ['a challenge', 'PENDING/WAITING_ADDITIONAL_STEP', true],
+  ['an unknown outcome', 'PENDING/PENDING_PROVIDER_CONFIRMATION', false],
+  ['an approval', 'SUCCEEDED/APPROVED', false],
+])(
+  'a payer who pays another way closes only a payment that waits for its payer: %s',
+  async (what, state, closes) => {
+    if (what === 'a challenge') payments.provider.next.push('sends the payer away');
+    if (what === 'an unknown outcome') payments.provider.next.push('does it, unanswered');
+    const payment = await payments.pay({ wallet: what === 'a wallet' });
+    expect(await payments.stateOf(payment)).toBe(state);
+    at({ lookUp: async () => ({ kind: 'expired', providerData: create(ProviderDataSchema) }) });
+    const patience = { ...payments.deps.patience, waitMs: 8_000 };
+    await closePayment({ ...payments.deps, connections, patience, wake: checker.wake }, payment.id);
+    const closings = await payments.tables.query('SELECT kind FROM notification');
+    expect(closings).toEqual(closes ? [{ kind: 'close' }] : []);
+    if (!closes) return;
+    expect(asked.map(({ close }) => close)).toEqual([true]);
+    expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
+  },
+);
+
+it.each([
+  [undefined, undefined],
+  ['', undefined],
+  ['shop.example/back?a=1#end', 'https://shop.example/back?a=1&payment_id=p-1&status=SUCCEEDED#end'],
+  ['shop.example:8443/back', 'https://shop.example:8443/back?payment_id=p-1&status=SUCCEEDED'],
+  ['http://shop.example', 'http://shop.example/?payment_id=p-1&status=SUCCEEDED'],
+  ['shop.app://paid', 'shop.app://paid?payment_id=p-1&status=SUCCEEDED'],
+])(
+  'a payer who has paid goes on to the callback_url %s with the payment and its status',
+  (callbackUrl, address) => {
+    const payment = create(PaymentSchema, { id: 'p-1', status: Payment_Status.SUCCEEDED, callbackUrl });
+    expect(callbackAddress(payment)).toBe(address);
+  },
+);

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { checkTransaction } from '#src/payments/check/check-transaction.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
 import { type LeasedCheck, takeDue } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
@@ -57,3 +58,55 @@ it.each<[string, Behaviour, { capture: boolean }, Outcome]>([
     expect(writes).toBe(1);
   },
 );
+
+/** Delivers a signed approval of a charge to a provider's check. @returns its result, and any alarm. */
+async function approve(payment: Payment, paidReference: string): Promise<string[]> {
+  const transactionId = idOf(payment);
+  const codes = { authorizationCode: '', retrievalReferenceNumber: '' };
+  const outcome: Outcome = { kind: 'approved', providerData, reference: paidReference, ...codes };
+  const signed = { outcome, minorUnits: 10_000n, currency: 'USD', paidReference };
+  const connection: ProviderConnection = {
+    ...payments.provider.connection,
+    lookUp: undefined,
+    readNotification: async () => ({
+      ...{ kind: 'about', deduplicationKey: '', subjects: [{ transactionId, signed }] },
+    }),
+  };
+  await insertNotification(payments.database, {
+    ...{ connectionId: 'ledger', deduplicationKey: randomUUID(), subjects: [{ transactionId }] },
+    ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
+  });
+  await payments.makeDue();
+  const told: string[] = [];
+  await checkDue({
+    ...payments.deps,
+    connections: () => new Map([['ledger', connection]]),
+    settled: (_connectionId, result) => told.push(result),
+    checked: {
+      ...payments.deps.checked,
+      learned: (_about, result) => typeof result === 'string' && told.push(result),
+    },
+  });
+  return told;
+}
+const setReference = () => payments.tables.query("UPDATE transaction SET reference = 'ours'");
+
+it('the first signed report of an unknown outcome decides which charge is the payment', async () => {
+  payments.provider.next.push('does it, unanswered');
+  const payment = await payments.pay();
+  await setReference();
+  expect(await approve(payment, 'theirs')).toEqual(['applied']);
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  const [row] = await payments.tables.query('SELECT reference FROM transaction');
+  expect(row).toEqual({ reference: 'theirs' });
+});
+
+it('a signed approval of another charge does not end a payment that waits for its payer', async () => {
+  payments.provider.next.push('sends the payer away');
+  const payment = await payments.pay();
+  await setReference();
+  expect(await approve(payment, 'theirs')).toEqual(['mismatch', 'unchanged']);
+  expect(await payments.stateOf(payment)).toBe('PENDING/WAITING_ADDITIONAL_STEP');
+  expect(await approve(payment, 'ours')).toEqual(['applied']);
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+});

@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { expect, it } from 'vitest';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { receiveNotification } from '#src/payments/check/receive-notification.ts';
+import { type RouteDeps, routeDueNews } from '#src/payments/check/route-news.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
+import { insertNotification } from '#src/store/tables/notifications.ts';
+import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { interleave } from '../support/interleave.ts';
+
+/* Notifications while nodes of a distributed database are slow or unavailable. */
+
+onOperatedPayments({ empties: 'payment, transaction, notification' });
+
+const REFERENCE = 'find_referred_transaction';
+const news = () =>
+  payments.tables.query('SELECT transaction_id, check_at IS NOT NULL AS searched FROM notification');
+
+/** Receives a notification. @returns how often a transaction was sought by reference, and when checks are due. */
+async function receive(database: Database, subject: { transactionId?: string; reference?: string }) {
+  let searches = 0;
+  const wakes: (number | undefined)[] = [];
+  const connection: ProviderConnection = {
+    ...payments.provider.connection,
+    readNotification: async () => ({ kind: 'about', deduplicationKey: randomUUID(), subjects: [subject] }),
+  };
+  await receiveNotification(
+    {
+      ...payments.deps,
+      database: interleave(database, { before: { [REFERENCE]: () => searches++ } }),
+      connections: () => new Map([['ledger', connection]]),
+      nowMs: () => Date.now(),
+      wake: (inS) => wakes.push(inS),
+      notifications: { received: () => {} },
+    },
+    'ledger',
+    { header: () => undefined, query: '', body: Buffer.alloc(0) },
+  );
+  return { searches, wakes };
+}
+
+it('a notification with only a reference is acknowledged before nodes of a distributed database are searched', async () => {
+  const distributed = { ...payments.database, isDistributed: true };
+  const payment = await payments.pay();
+  const transactionId = payment.transactions?.id ?? '';
+  expect(await receive(distributed, { reference: 'r-1' })).toEqual({ searches: 0, wakes: [0] });
+  expect(await news()).toEqual([{ transaction_id: null, searched: true }]);
+  await payments.tables.query('DELETE FROM notification');
+  await receive(distributed, { transactionId, reference: 'r-1' });
+  // Its check is due, so that nothing is left to search.
+  expect(await news()).toEqual([{ transaction_id: transactionId, searched: false }]);
+  expect((await receive(payments.database, { reference: 'r-1' })).searches).toBe(1);
+});
+
+it('news whose node is unavailable stays due and delays no other news, but a fault stops the search', async () => {
+  for (const reference of ['r-1', 'r-2']) {
+    await insertNotification(payments.database, {
+      ...{ connectionId: 'ledger', deduplicationKey: randomUUID(), subjects: [{ reference }] },
+      ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
+    });
+  }
+  const searchWith = async (error: Error) => {
+    let searches = 0;
+    const fail = (nth: number) => {
+      searches += 1;
+      if (nth === 1) throw error;
+    };
+    const database = interleave(payments.database, { before: { [REFERENCE]: fail } });
+    const deps: RouteDeps = { ...payments.deps, database };
+    await payments.tables.query('UPDATE notification SET check_at = now()');
+    const failure = await routeDueNews(deps, 'ledger').then(
+      () => undefined,
+      (thrown: Error) => thrown,
+    );
+    return { searches, failure };
+  };
+  const gone = new DatabaseUnavailableError(new Error('refused'));
+  expect(await searchWith(gone)).toEqual({ searches: 2, failure: undefined });
+  expect(await news()).toEqual(Array(2).fill({ transaction_id: null, searched: true }));
+  const fault = new TypeError('a fault of ours');
+  expect(await searchWith(fault)).toEqual({ searches: 1, failure: fault });
+});
