@@ -100,6 +100,30 @@ it('an authorization past its term stays unchanged, with a daily alarm, if its r
   expect(await payments.tables.query(due)).toHaveLength(1);
 });
 
+it.each<[Outcome, string]>([
+  [UNKNOWN, 'SUCCEEDED/APPROVED'],
+  [{ kind: 'not_sent', because: 'turned_away', detail: 'no such charge' }, 'EXPIRED/EXPIRED'],
+  [{ kind: 'declined', iso8583Code: '05', providerData }, 'EXPIRED/EXPIRED'],
+  [ENDED, 'EXPIRED/EXPIRED'],
+])(
+  'an authorization past its term that the provider does not report as held is not released: $kind',
+  async (told, end) => {
+    const { connection } = payments.provider;
+    const released: string[] = [];
+    const reporting: ProviderConnection = {
+      ...connection,
+      lookUp: async () => told,
+      cancel: async ({ transactionId }) => {
+        released.push(transactionId);
+        return DONE;
+      },
+    };
+    deps = { ...deps, connections: () => new Map([['ledger', reporting]]) };
+    await pastTerm();
+    expect([await state(), released]).toEqual([end, []]);
+  },
+);
+
 it('an authorization past its term is not released if a capture of it begins first', async () => {
   const { connection } = payments.provider;
   let hasBegun = false;
