@@ -126,6 +126,13 @@ describe('a second attempt', () => {
     expect((await payment.send()).record.transactions?.id).toBe(record.transactions?.id);
   });
 
+  it('a soft decline that its provider forbids to repeat elsewhere is not sent to another provider', async () => {
+    const forbidden = { ...declined('51'), nowhereElse: true } as Outcome;
+    const payment = payments.payment(CARD, { outcomes: [forbidden, APPROVED], softDeclines: true });
+    expect((await payment.send()).record.status).toBe(Payment_Status.DECLINED);
+    expect(payment.calls.map(({ connectionId }) => connectionId)).toEqual(['t1']);
+  });
+
   it('a second attempt skips a target whose circuit opened, and the decline stays if there is no other target', async () => {
     let open = new Set<string>();
     const script = {
