@@ -133,6 +133,18 @@ describe('a second attempt', () => {
     expect(payment.calls.map(({ connectionId }) => connectionId)).toEqual(['t1']);
   });
 
+  it('a second attempt that is approved stores the card of the first', async () => {
+    const request = withField(CARD, 'payment_method.vault_on_success', true);
+    const payment = payments.payment(request, { outcomes: [NOT_SENT, APPROVED] });
+    const { record } = await payment.send();
+    const token = record.paymentMethod?.vaultedToken;
+    expect(token).toMatch(/^[0-9a-f-]{36}$/);
+    const [row] = await payments.tables.query('SELECT vaulted_token FROM transaction WHERE id = $1', [
+      record.transactions?.id,
+    ]);
+    expect(row).toEqual({ vaulted_token: token });
+  });
+
   it('a second attempt skips a target whose circuit opened, and the decline stays if there is no other target', async () => {
     let open = new Set<string>();
     const script = {
