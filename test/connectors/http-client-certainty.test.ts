@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import { expect, it } from 'vitest';
+import { type Dispatcher, Pool } from 'undici';
+import { expect, it, vi } from 'vitest';
 import { createHttpClient } from '#src/connectors/http-client.ts';
 import { httpAnswer, startScriptedServer } from './scripted-server.ts';
 
@@ -55,6 +56,28 @@ it.each(['POST', 'PUT'] as const)(
     }
   },
 );
+
+it('a request that the HTTP library begins a second time is refused before anything is written again', async () => {
+  const begin = (handler: Dispatcher.DispatchHandler) => {
+    const controller = { abort: () => {} } as unknown as Dispatcher.DispatchController;
+    handler.onRequestStart?.(controller, undefined);
+  };
+  // undici puts a request back in its queue when a socket closes for a reason of undici's own.
+  const dispatch = vi.spyOn(Pool.prototype, 'dispatch').mockImplementation((_options, handler) => {
+    begin(handler);
+    expect(() => begin(handler)).toThrow('abandoned');
+    return true;
+  });
+  const client = createHttpClient({
+    origin: 'http://127.0.0.1:1',
+    timeoutMs: 20_000,
+    maxResponseBytes: 1_024,
+  });
+  const result = await client.request({ method: 'POST', path: '/pay', headers: {}, body: '{}' });
+  dispatch.mockRestore();
+  await client.close();
+  expect(result).toEqual({ kind: 'unknown', detail: 'awaiting the response: RESEND_REFUSED' });
+});
 
 function misbehave(socket: Socket, dice: number): void {
   const ok = httpAnswer(200, '{}');

@@ -29,6 +29,9 @@ function limited(limit: number) {
     refund: send('refund'),
     complete: send('complete'),
     lookUp: send('lookUp'),
+    repeatOperation: send('repeatOperation'),
+    enrollWallet: send('enrollWallet'),
+    lookUpEnrollment: send('lookUpEnrollment'),
     readNotification: undefined,
     probe: undefined,
     close: async () => {},
@@ -82,12 +85,12 @@ describe('the slots of a connection', () => {
 });
 
 describe('a call other than a payment', () => {
-  it.each(['capture', 'cancel', 'refund'] as const)(
-    'a %s is not sent once all slots are taken, and is sent when one is free',
+  it.each(['capture', 'cancel', 'refund', 'enrollWallet'] as const)(
+    'a call of %s is not sent once all slots are taken, and is sent when one is free',
     async (name) => {
       const { connection, sent, answer } = limited(2);
       const others = [connection.cancel?.(OPERATION), connection.refund?.(OPERATION)];
-      const operate = connection[name] as (operation: Operation) => Promise<Outcome>;
+      const operate = connection[name] as (argument: object) => Promise<Outcome>;
       expect(await operate(OPERATION)).toEqual(FULL);
       expect(sent).toEqual(['cancel', 'refund']);
       answer();
@@ -96,12 +99,13 @@ describe('a call other than a payment', () => {
     },
   );
 
-  it.each(['lookUp', 'complete'] as const)(
+  it.each(['lookUp', 'complete', 'repeatOperation', 'lookUpEnrollment'] as const)(
     'a call of %s is sent even while all slots are taken, and takes a slot',
     async (name) => {
       const { connection, slots, sent, answer } = limited(2);
       const others = [connection.cancel?.(OPERATION), connection.refund?.(OPERATION)];
-      const asked = connection[name]?.(LOOK_UP);
+      const ask = connection[name] as (argument: object) => Promise<Outcome>;
+      const asked = ask(LOOK_UP);
       expect(sent).toEqual(['cancel', 'refund', name]);
       answer();
       await Promise.all([...others, asked]);

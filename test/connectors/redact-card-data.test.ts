@@ -23,6 +23,8 @@ describe('redacted strings', () => {
     ['40128888888818810123', '[removed]'],
     ['888888881881 are the last twelve', '[removed] are the last twelve'],
     ['401288 4012888888881881 8888881', '[removed]'],
+    // Digests pass unchanged otherwise.
+    [`${'a'.repeat(16)}${NUMBER}`, `${'a'.repeat(16)}[removed]`],
     ['4012%208888%208888%201881', '[removed]'],
     ['%34%30%31%32888888881881', '[removed]'],
     [spelled((digit) => `%3${digit}`), '[removed]'],

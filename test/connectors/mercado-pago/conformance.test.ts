@@ -48,6 +48,14 @@ describeConformance({
   ],
   answers: [
     changed('redirect', 'a preference', {}),
+    changed('redirect', 'a preference without an account', { collector_id: undefined }),
+    changed('redirect', 'a preference of several items', {
+      items: [
+        { quantity: 3, unit_price: 1000, currency_id: 'ARS' },
+        { quantity: 1, unit_price: 0.5, currency_id: 'ARS' },
+      ],
+    }),
+    changed('unknown', 'a preference without items', { items: undefined }),
     ...[400, 401, 403, 404, 409, 422, 423, 424, 429, 500].map((status) =>
       row('not_sent', `a refusal with ${status}`, refusal(status), status),
     ),
@@ -92,6 +100,7 @@ function refund(
         answer('unknown', `a refusal with ${status}`, refusal(status), status),
       ),
       answer('unknown', "a proxy's 403", { message: 'no' }, 403),
+      answer('unknown', "a proxy's 403 without a message", { status: 403 }, 403),
       refundWith('pending', 'a refund in process', { status: 'in_process' }),
       refundWith('declined', 'a rejection', { status: 'rejected' }),
       refundWith('declined', 'a cancellation', { status: 'cancelled' }),
@@ -108,6 +117,7 @@ function lookUp(): ConformingCall {
   const found = (outcome: Outcome['kind'], name: string, ...results: JsonObject[]) =>
     answer(outcome, name, searchAnswer(...results));
   const payment = (over: JsonObject) => paymentAnswer(attempt, over);
+  const { collector_id: _, ...withoutAccount } = payment({});
   return {
     name: 'lookUp',
     of: 'a payment',
@@ -116,6 +126,7 @@ function lookUp(): ConformingCall {
     approval: { status: 200, body: searchAnswer(payment({})) },
     answers: [
       found('approved', 'an id as a string', payment({ id: String(PAYMENT_ID) })),
+      found('approved', 'no account', withoutAccount),
       found('pending', 'a payment in process', payment({ status: 'in_process' })),
       found('unknown', 'another amount', payment({ transaction_amount: 3000.49 })),
       found('unknown', 'another currency', payment({ currency_id: 'USD' })),
@@ -130,6 +141,8 @@ function lookUp(): ConformingCall {
         payment({ external_reference: ANOTHER }),
       ),
       answer('unknown', 'an incomplete list', { paging: { total: 60 }, results: [payment({})] }),
+      answer('unknown', 'a list without its length', { results: [payment({})] }),
+      answer('unknown', 'results that are not a list', { paging: { total: 0 }, results: {} }),
       answer('unknown', 'a refusal', refusal(401), 401),
       answer('unknown', 'a 404', refusal(404), 404),
     ],

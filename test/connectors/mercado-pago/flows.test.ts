@@ -4,7 +4,8 @@ import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { withClockAhead } from '../../support/process-clock.ts';
 import { cardAttempt } from '../attempts.ts';
 import { lookUp, openedForEach } from '../under-test.ts';
-import { attemptInPesos, openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
+import { FAKE_ACCOUNT } from './fake-mercado-pago.ts';
+import { attemptInPesos, MONEY, openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
 
 const under = openedForEach(openMercadoPago);
 
@@ -45,15 +46,27 @@ describe('payers redirected to Mercado Pago', () => {
     });
   });
 
+  it("a payer's own data stays out of the record of their payment", async () => {
+    const { attempt, reference } = await sentAway(under);
+    under.fake.pay(under.fake.preference());
+    const outcome = await lookUp(under, attempt, reference);
+    expect(outcome).toMatchObject({ providerData: { rawResponse: { collector_id: FAKE_ACCOUNT } } });
+    expect(JSON.stringify(outcome)).not.toContain('payer@example.com');
+    expect(outcome).not.toHaveProperty('alarm');
+  });
+
   it('an attempt that was paid twice is approved with the first payment, and an alarm names the second', async () => {
     const { attempt, reference } = await sentAway(under);
     const first = under.fake.pay(under.fake.preference());
     const second = under.fake.pay(under.fake.preference());
+    const third = under.fake.pay(under.fake.preference());
     expect(await lookUp(under, attempt, reference)).toMatchObject({
       kind: 'approved',
       reference: `${reference}/${first.id}`,
-      providerData: { responseMessage: `alarm: paid more than once; refund ${second.id}` },
+      providerData: { responseMessage: `alarm: paid more than once; refund ${third.id}, ${second.id}` },
     });
+    for (const payment of [second, third]) payment.status = 'refunded';
+    expect(await lookUp(under, attempt, reference)).not.toHaveProperty('alarm');
   });
 
   it('a pending payment of a redirected payer is found by its ID if the search omits it', async () => {
@@ -63,7 +76,14 @@ describe('payers redirected to Mercado Pago', () => {
     expect(pending).toMatchObject({ kind: 'pending', reference: `${reference}/${payment.id}` });
     payment.status = 'approved';
     under.fake.lagSearch(true);
-    expect(await lookUp(under, attempt, `${reference}/${payment.id}`)).toMatchObject({ kind: 'approved' });
+    const known = `${reference}/${payment.id}`;
+    expect(await lookUp(under, attempt, known)).toMatchObject({ kind: 'approved' });
+    // A notification of the same payment is not a second payment.
+    const told = await lookUp(under, attempt, known, { hint: { reference: String(payment.id) } });
+    expect(told).toMatchObject({ kind: 'approved' });
+    expect(told).not.toHaveProperty('alarm');
+    under.fake.lose(/^GET .v1.payments.\d+$/, 'after');
+    expect(await lookUp(under, attempt, known)).toMatchObject({ kind: 'unknown' });
   });
 
   it('a payment that the search omits is found by the ID in a notification', async () => {
@@ -72,10 +92,16 @@ describe('payers redirected to Mercado Pago', () => {
     under.fake.lagSearch(true);
     expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'redirect' });
     const hint = { reference: String(payment.id) };
-    expect(await lookUp(under, attempt, reference, { hint })).toMatchObject({
-      kind: 'approved',
-      reference: `${reference}/${payment.id}`,
-    });
+    const found = { kind: 'approved', reference: `${reference}/${payment.id}` };
+    expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(found);
+    // Even if the search lists an earlier payment.
+    const earlier = { ...payment, id: 7, status: 'rejected' };
+    under.fake.answerOnce(/search$/, 200, { paging: { total: 1 }, results: [earlier] });
+    expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(found);
+    under.fake.answerOnce(/^GET .v1.payments.\d+$/, 500, {});
+    const unread = await lookUp(under, attempt, reference, { hint });
+    expect(unread).toMatchObject({ kind: 'unknown' });
+    expect(unread).not.toHaveProperty('alarm');
   });
 
   it('a payment is found through a notification even if another is known and the search lists neither', async () => {
@@ -115,6 +141,7 @@ describe('payers redirected to Mercado Pago', () => {
     expect(await lookUp(under, attempt, reference, { payerTimeLeftMs: -HOUR_MS })).toMatchObject({
       kind: 'expired',
       reference,
+      providerData: { status: 'expired' },
     });
   });
 
@@ -170,6 +197,16 @@ describe('preferences that Mercado Pago refuses', () => {
   );
 });
 
+describe('connections whose preferences Mercado Pago refuses', () => {
+  it.each([
+    ...[400, 404, 409, 422, 499].map((status) => [status, 'turned_away'] as const),
+    ...[302, 401, 403, 429, 500, 503].map((status) => [status, 'unreachable'] as const),
+  ])('the connection is judged by the status of a refused preference: %i is %s', async (status, because) => {
+    under.fake.answerOnce(/^POST .checkout/, status, { message: 'no', status });
+    expect(await under.connection.pay(attemptInPesos())).toMatchObject({ kind: 'not_sent', because });
+  });
+});
+
 describe("a payer on Mercado Pago's page", () => {
   /** Presses a button on the page. @returns the URL to which the payer returns. */
   async function press(redirectUrl: string, choice: string): Promise<URL> {
@@ -207,6 +244,20 @@ describe('the creation of a preference', () => {
     expect(await lookUp(under, attempt, undefined, { close: true })).toMatchObject({ kind: 'not_sent' });
   });
 
+  it('a transaction whose preference was never stored ends once its time and the lag of searches are over', async () => {
+    const attempt = attemptInPesos();
+    const at = (minutesAgo: number, close = false) =>
+      lookUp(under, attempt, undefined, { payerTimeLeftMs: -minutesAgo * 60_000, close });
+    expect(await at(1)).toMatchObject({ kind: 'unknown' });
+    expect(await at(1, true)).toMatchObject({ kind: 'not_sent' });
+    expect(await at(60)).toMatchObject({ kind: 'expired' });
+  });
+
+  it('a transaction of a kind that is never sent to Mercado Pago has an unknown outcome', async () => {
+    expect(await lookUp(under, cardAttempt(), undefined)).toMatchObject({ kind: 'unknown' });
+    expect(under.fake.requests).toEqual([]);
+  });
+
   it('a preference that somebody paid although no payer was redirected to it raises an alarm', async () => {
     const attempt = attemptInPesos();
     await under.connection.pay(attempt);
@@ -221,7 +272,7 @@ describe('the creation of a preference', () => {
 
   it('a preference for a card, another currency or an inexpressible amount is turned away', async () => {
     const refused = [
-      cardAttempt(),
+      cardAttempt(undefined, { money: MONEY }),
       attemptInPesos({ money: { minorUnits: 1_000n, currency: 'BRL' } }),
       attemptInPesos({ money: { minorUnits: 0n, currency: 'ARS' } }),
     ];

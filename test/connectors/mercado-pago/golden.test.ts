@@ -1,5 +1,6 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import type { OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { readSettings } from '#src/connectors/mercado-pago/settings.ts';
@@ -92,5 +93,53 @@ describe('the requests to Mercado Pago', () => {
   it('the requests to Mercado Pago respect the limits of a preference, whatever a merchant sends', () => {
     const { body } = createPreference({ ...plain, description: 'd'.repeat(1_000) }, 3000.5, settings);
     expect(body).toMatchObject({ items: [{ title: 'd'.repeat(256) }] });
+    const longest = { ...plain, notificationUrl: `https://payments.example/${'n'.repeat(202)}` };
+    const { body: notifiedBody } = createPreference(longest, 3000.5, notified);
+    expect(notifiedBody.notification_url).toHaveLength(248);
+  });
+
+  const WHOLE = { name: 'Mug', quantity: 1, unitAmount: { value: '3000.50' } };
+  const ORDER = { id: 'order-1', title: 'Two nights in Bogotá', quantity: 1, unit_price: 3000.5 };
+  it.each<[string, NonNullable<MessageInitShape<typeof OrderSchema>['items']>, object[]]>([
+    [
+      'ids and titles, if the merchant sends none',
+      [
+        { quantity: 1, unitAmount: { value: '1000.50' } },
+        { name: 'n'.repeat(257), quantity: 2, unitAmount: { value: '1000' } },
+      ],
+      [
+        { id: '1', title: 'Payment', quantity: 1, unit_price: 1000.5 },
+        { id: '2', title: 'n'.repeat(256), quantity: 2, unit_price: 1000 },
+      ],
+    ],
+    ['no item without a price', [WHOLE, { name: 'Gift', quantity: 1 }], [ORDER]],
+    ['no free item', [WHOLE, { name: 'Gift', quantity: 1, unitAmount: { value: '0' } }], [ORDER]],
+    ['no item without a quantity', [WHOLE, { name: 'Gift', unitAmount: { value: '1' } }], [ORDER]],
+  ])("the items of a preference add up to the payment's amount and contain %s", (_what, items, sent) => {
+    const order = { ...plain, additionalData: additionalData({ order: { items } }) };
+    const { body } = createPreference(order, 3000.5, settings);
+    expect(body.items).toEqual(sent.map((item) => ({ ...item, currency_id: 'ARS' })));
+  });
+
+  it('a preference without a description, an order ID or items is named after the payment', () => {
+    const bare = { ...plain, description: '', merchantOrderId: '', additionalData: additionalData({}) };
+    const item = { id: plain.paymentId, title: 'Payment', quantity: 1, unit_price: 3000.5 };
+    expect(createPreference(bare, 3000.5, settings).body.items).toEqual([{ ...item, currency_id: 'ARS' }]);
+  });
+
+  it.each<[MessageInitShape<typeof CustomerPayerSchema>, object]>([
+    [{}, {}],
+    [{ phone: { number: '1122334455' } }, { phone: { number: '1122334455' } }],
+    [{ phone: { countryCode: '54' } }, {}],
+    [{ document: { documentNumber: '12345678' } }, {}],
+    [{ document: { documentType: 'DNI' } }, {}],
+    [{ shippingAddress: { zipCode: 'C1043' } }, { address: { zip_code: 'C1043' } }],
+    [
+      { billingAddress: { addressLine1: 'Corrientes 1' }, shippingAddress: { zipCode: 'C1043' } },
+      { address: { street_name: 'Corrientes 1' } },
+    ],
+  ])('the payer of a preference contains only what is known about them: %j', (payer, sent) => {
+    const known = { ...plain, customerPayer: create(CustomerPayerSchema, payer) };
+    expect(createPreference(known, 3000.5, settings).body.payer).toEqual(sent);
   });
 });

@@ -54,6 +54,12 @@ describe('amounts at Mercado Pago', () => {
     expect(differingAmount(10.5, 'USD', asked)).toBe('currency');
   });
 
+  it("Mercado Pago's amounts in a currency of whole units are whole, and others are rejected", () => {
+    expect(toAmount({ minorUnits: 150_000n, currency: 'COP' })).toBe(1_500);
+    expect(toAmount({ minorUnits: 150_050n, currency: 'COP' })).toBeUndefined();
+    expect(toAmount({ minorUnits: 1_500n, currency: 'CLP' })).toBe(1_500);
+  });
+
   it("an amount can be sent to Mercado Pago only in the account's currency", () => {
     const account = { currency: 'MXN' };
     expect(amountIn({ minorUnits: 1_050n, currency: 'MXN' }, account)).toBe(10.5);

@@ -20,7 +20,7 @@ describe('refunds at Mercado Pago', () => {
     const keys = under.fake.requests.filter(({ path }) => path.endsWith('/refunds')).map(({ key }) => key);
     expect(keys).toEqual(parts.map(({ transactionId }) => transactionId));
     const more = await under.connection.refund?.(refundOf(attempt, reference, 1n));
-    expect(more).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    expect(more).toMatchObject({ kind: 'not_sent', because: 'turned_away', refused: 'amount' });
     expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'approved' });
   });
 
@@ -36,21 +36,41 @@ describe('refunds at Mercado Pago', () => {
     },
   );
 
-  it.each([0, HOUR_MS])(
-    'a refund whose response was lost is found in the list %i ms later, even if keys are ignored and the clock is wrong',
-    async (ageMs) => {
+  it.each([
+    [0, -24],
+    [0, 24],
+    [HOUR_MS, -24],
+  ])(
+    'a refund whose response was lost is found in the list %i ms later, even if keys are ignored and the clock is %i h ahead',
+    async (ageMs, hours) => {
       const { attempt, reference, payment } = await paid(under);
       under.fake.ignoreKeys();
       const refund = refundOf(attempt, reference, 100_000n);
       under.fake.lose(/refunds$/, 'after');
       await under.connection.refund?.(refund);
       const asked = () => lookUpOperation(under, 'refund', refund, { ageMs });
-      const found = await withClockAhead(-24 * HOUR_MS, asked);
+      const found = await withClockAhead(hours * HOUR_MS, asked);
       const [made, ...others] = under.fake.refunds.get(String(payment.id)) ?? [];
       expect(found).toMatchObject({ kind: 'approved', reference: String(made?.id) });
       expect(others).toEqual([]);
     },
   );
+
+  it('a refund that never arrived is made by its look-up, however late, next to a refund of another amount', async () => {
+    const { attempt, reference, payment } = await paid(under);
+    await under.connection.refund?.(refundOf(attempt, reference, 50_000n));
+    const refund = refundOf(attempt, reference, 100_000n);
+    const found = await lookUpOperation(under, 'refund', refund, { ageMs: HOUR_MS });
+    expect(found).toMatchObject({ kind: 'approved' });
+    expect(under.fake.refunds.get(String(payment.id))).toMatchObject([{ amount: 500 }, { amount: 1_000 }]);
+  });
+
+  it('a refund whose repeat is refused stays unknown, since the first request may still arrive', async () => {
+    const { attempt, reference } = await paid(under);
+    const refund = refundOf(attempt, reference, 100_000n);
+    under.fake.answerOnce(/^POST .*refunds$/, 400, { message: 'no', status: 400 });
+    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'unknown' });
+  });
 
   it("a refund is not repeated while Mercado Pago's list of refunds cannot be read", async () => {
     const { attempt, reference, payment } = await paid(under);
@@ -85,8 +105,8 @@ describe('refunds at Mercado Pago', () => {
     const keyLivesMs = 10 * 60_000;
     const old = { ageMs: keyLivesMs };
     expect(await lookUpOperation(under, 'refund', refund, old)).toMatchObject({ kind: 'unknown' });
-    const young = { ageMs: keyLivesMs - 1 };
-    expect(await lookUpOperation(under, 'refund', refund, young)).toMatchObject({ kind: 'approved' });
+    const young = () => lookUpOperation(under, 'refund', refund, { ageMs: keyLivesMs - 1 });
+    expect(await withClockAhead(-24 * HOUR_MS, young)).toMatchObject({ kind: 'approved' });
     expect(under.fake.refunds.get(String(payment.id))).toHaveLength(2);
   });
 
@@ -125,18 +145,23 @@ describe('refunds at Mercado Pago', () => {
       expect(await lookUpOperation(under, 'refund', refund, { reference: made.reference })).toMatchObject({
         kind,
       });
+      expect(await lookUpOperation(under, 'refund', refund, { reference: '5' })).toMatchObject({
+        kind: 'unknown',
+      });
     }
-    expect(await lookUpOperation(under, 'refund', refund, { reference: '5' })).toMatchObject({
-      kind: 'unknown',
-    });
+    expect(under.fake.refunds.get(String(payment.id))).toHaveLength(1);
   });
 
-  it('a refund of a payment with an unknown ID is turned away', async () => {
-    const refund = refundOf(attemptInPesos(), 'only-a-preference', 1n);
+  it.each([
+    ['a payment with an unknown ID', 'only-a-preference', 1n],
+    ['an amount that Mercado Pago cannot express, which would refund everything', '123-abc/456', 0n],
+  ])('a refund of %s is turned away, and its look-up makes none', async (_what, reference, minorUnits) => {
+    const refund = refundOf(attemptInPesos(), reference, minorUnits);
     expect(await under.connection.refund?.(refund)).toMatchObject({
       kind: 'not_sent',
       because: 'turned_away',
     });
+    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'unknown' });
     expect(under.fake.requests).toEqual([]);
   });
 });

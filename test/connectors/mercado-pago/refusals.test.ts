@@ -91,6 +91,21 @@ describe('the status of a Mercado Pago payment', () => {
     expect(fromPayments([readPayment(payment)], 'preference', asked).kind).toBe(kind);
   });
 
+  it('a Mercado Pago payment without an ID, which could not be refunded, decides nothing and raises an alarm', () => {
+    const payment = readPayment(paymentAnswer(attempt, { id: null }));
+    expect(fromPayments([payment], 'preference', asked)).toMatchObject({ kind: 'unknown', alarm: true });
+  });
+
+  it.each([undefined, '987'])(
+    'the record names the account of a Mercado Pago payment: as in the settings (%s), or else as in the payment',
+    (accountId) => {
+      const shownAs = { ...asked.shownAs, accountId };
+      const payment = paymentAnswer(attempt, { collector_id: Number(accountId ?? 123) });
+      const outcome = fromPayments([readPayment(payment)], 'preference', { ...asked, shownAs });
+      expect(outcome).toMatchObject({ kind: 'approved', providerData: { accountId: accountId ?? '123' } });
+    },
+  );
+
   it.each(['expired', 'by_collector', 'by_payer'])(
     'a payment cancelled at Mercado Pago, %s, is a soft decline',
     (detail) => {

@@ -23,6 +23,26 @@ const OTHER = '00000000-0000-4000-8000-000000000000';
 const TINY = { currency_code: 'USD', value: '0.01' };
 const EUROS = { currency_code: 'EUR', value: '3000.00' };
 
+type Units = [JsonObject & { payments: { captures: JsonObject[] } }];
+const unitsOf = (answered: JsonObject) => answered.purchase_units as Units;
+
+/** A captured order with a change to its unit, and with further captures before its own. */
+function withUnit(change: object, ...others: JsonObject[]): object {
+  const answered = capturedAnswer(order);
+  const [unit] = unitsOf(answered);
+  const [capture] = unit.payments.captures;
+  const captures = [...others.map((other) => ({ ...capture, ...other })), ...unit.payments.captures];
+  return { ...answered, purchase_units: [{ ...unit, ...change, payments: { captures } }] };
+}
+
+/** Errors that only resemble PayPal's: a proxy's, for example. */
+const PROXY_ERRORS = [
+  { name: 'FORBIDDEN' },
+  { message: 'no' },
+  { error: 'forbidden' },
+  { error_description: 'no' },
+].map((body) => answer('unknown', `a refusal with only ${Object.keys(body)}`, body, 403));
+
 /** Expectations for a captured order, in the response to its capture or to a look-up. */
 const capturedAnswers = [
   answer('pending', 'a pending capture', capturedAnswer(order, { status: 'PENDING' })),
@@ -35,13 +55,25 @@ const capturedAnswers = [
   answer('unknown', "someone else's capture", capturedAnswer(order, { custom_id: OTHER })),
   answer('unknown', 'a capture without an id', capturedAnswer(order, { id: '' })),
   answer('unknown', "someone else's order", { ...capturedAnswer(order), id: REFUND_ID }),
-  answer('unknown', 'an order to authorize', { ...capturedAnswer(order), intent: 'AUTHORIZE' }),
-  answer('unknown', 'two captures', {
+  answer('approved', 'an order without an intent', { ...capturedAnswer(order), intent: undefined }),
+  answer('approved', 'our ids in the capture alone', withUnit({ reference_id: undefined })),
+  answer('unknown', "our capture in someone else's order", withUnit({ reference_id: OTHER })),
+  answer(
+    'unknown',
+    "our capture next to someone else's decline",
+    withUnit({ reference_id: undefined }, { status: 'DECLINED', custom_id: OTHER }),
+  ),
+  answer(
+    'approved',
+    'a capture after two that failed',
+    withUnit({}, { status: 'FAILED' }, { status: 'DECLINED' }),
+  ),
+  answer('unknown', 'two units', {
     ...capturedAnswer(order),
-    purchase_units: ((unit) => [
-      { ...unit, payments: { captures: [...unit.payments.captures, ...unit.payments.captures] } },
-    ])((capturedAnswer(order).purchase_units as [{ payments: { captures: JsonObject[] } }])[0]),
+    purchase_units: [...unitsOf(capturedAnswer(order)), ...unitsOf(capturedAnswer(order))],
   }),
+  answer('unknown', 'an order to authorize', { ...capturedAnswer(order), intent: 'AUTHORIZE' }),
+  answer('unknown', 'two captures', withUnit({}, {})),
   answer('unknown', 'an order without a unit', { ...capturedAnswer(order), purchase_units: [] }),
   answer(
     'unknown',
@@ -83,6 +115,7 @@ const CALLS: readonly ConformingCall[] = [
       answer('unknown', 'a decline with 500', errorAnswer('INSTRUMENT_DECLINED'), 500),
       answer('unknown', 'a conflict', errorAnswer('CONFLICT'), 409),
       answer('not_sent', 'too many requests', errorAnswer('RATE_LIMIT_REACHED'), 429),
+      ...PROXY_ERRORS,
       answer(
         'redirect',
         'a request for the payer to act',
@@ -116,11 +149,16 @@ const CALLS: readonly ConformingCall[] = [
     answers: [
       ...capturedAnswers,
       answer('redirect', 'an order that waits', orderAnswer(order)),
+      answer('redirect', 'an order that was saved', orderAnswer(order, { status: 'SAVED' })),
       answer('redirect', 'an older kind of order that waits', {
         ...orderAnswer(order, { status: 'CREATED' }),
         links: [{ rel: 'approve', href: CHECKOUT_URL }],
       }),
       answer('to_complete', 'an order that is approved', orderAnswer(order, { status: 'APPROVED' })),
+      answer('unknown', 'an approved order without any of our ids', {
+        ...orderAnswer(order, { status: 'APPROVED' }),
+        purchase_units: unitsOf(orderAnswer(order)).map(({ amount }) => ({ amount })) as JsonObject[],
+      }),
       answer('expired', 'an order that is void', orderAnswer(order, { status: 'VOIDED' })),
       answer('unknown', 'an order in an unknown state', orderAnswer(order, { status: 'DONE' })),
       answer('unknown', 'a 404 while the order may still exist', errorAnswer('INVALID_RESOURCE_ID'), 404),

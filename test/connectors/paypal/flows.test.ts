@@ -58,6 +58,12 @@ describe('a payment by PayPal', () => {
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
   });
 
+  it('a PayPal order with an ID in another form is never completed', async () => {
+    const outcome = await complete(paypal, redirectAttempt(), '../orders');
+    expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    expect(paypal.fake.requests).toEqual([]);
+  });
+
   it('completing a PayPal order before the payer has agreed moves no money and leaves the order pending', async () => {
     const { attempt, orderId } = await sent(paypal);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'pending' });
@@ -66,7 +72,8 @@ describe('a payment by PayPal', () => {
 
   it('a card, or an amount that PayPal cannot express, is turned away before anything is sent', async () => {
     const chilean = redirectAttempt({ money: { minorUnits: 1_000n, currency: 'CLP' } });
-    for (const attempt of [cardAttempt(), chilean]) {
+    const nothing = redirectAttempt({ money: { minorUnits: 0n, currency: 'USD' } });
+    for (const attempt of [cardAttempt(), chilean, nothing]) {
       expect(await paypal.connection.pay(attempt)).toMatchObject({
         kind: 'not_sent',
         because: 'turned_away',
@@ -128,6 +135,8 @@ describe('a lost creation of an order', () => {
     const ageMs = 6 * HOUR_MS;
     expect(await lookUp(paypal, attempt, undefined, { ageMs })).toMatchObject({ kind: 'not_sent' });
     expect(await lookUp(paypal, attempt, undefined, { close: true })).toMatchObject({ kind: 'not_sent' });
+    const chilean = redirectAttempt({ money: { minorUnits: 1_000n, currency: 'CLP' } });
+    expect(await lookUp(paypal, chilean, undefined)).toMatchObject({ kind: 'not_sent' });
     expect(paypal.fake.requests).toEqual([]);
   });
 });
@@ -208,6 +217,13 @@ describe('the access token', () => {
     expect([paypal.seen(TOKEN), paypal.seen(CAPTURE)]).toEqual([2, 2]);
   });
 
+  it("PayPal's access token is not replaced, and the call not sent again, for a proxy's 401", async () => {
+    const { attempt, orderId } = await approved(paypal);
+    paypal.fake.trouble(CAPTURE, { status: 401, body: { message: 'no' } });
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
+    expect([paypal.seen(TOKEN), paypal.seen(CAPTURE)]).toEqual([1, 1]);
+  });
+
   it('a payment without an access token is not_sent, and the next payment requests the token again', async () => {
     for (const trouble of ['lost after', 'error before', 'no answer'] as const) {
       paypal.fake.trouble(TOKEN, trouble);
@@ -234,6 +250,8 @@ describe('the access token', () => {
     expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
     expect(JSON.stringify(outcome)).not.toContain('not-the-secret');
     expect(await other.connection.probe?.()).toBe(false);
+    paypal.fake.trouble(/^GET/, { status: 404, body: { message: "a proxy's" } });
+    expect(await paypal.connection.probe?.()).toBe(false);
     await other.close();
   });
 });

@@ -178,6 +178,13 @@ describe('a notification from PayPal', () => {
     },
   );
 
+  it('PayPal is asked to verify at most 32 notifications at once, and to send any more again', async () => {
+    await read(paypal.fake.notify(CAPTURED));
+    const readings = await Promise.all(Array.from({ length: 33 }, () => read(paypal.fake.notify(CAPTURED))));
+    const kinds = readings.map((reading) => reading?.kind);
+    expect([kinds.filter((kind) => kind === 'about').length, kinds.at(-1)]).toEqual([32, 'send_again']);
+  });
+
   it.each(['', '[]', 'null', '\ufeff{}', '<html>'])(
     'a PayPal notification is treated as forged if its body is not a JSON object: %j',
     async (body) => {

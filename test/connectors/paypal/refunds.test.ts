@@ -94,7 +94,7 @@ describe('a refund by PayPal', () => {
     await paypal.connection.refund?.(lost);
     await paypal.connection.refund?.(operationOn(attempt, reference));
     const old = { ageMs: 7 * HOUR_MS };
-    for (const asked of [{}, { close: true }, old]) {
+    for (const asked of [{}, { close: true, ageMs: 6 * HOUR_MS }, old]) {
       expect(await lookUpOperation(paypal, 'refund', lost, asked)).toMatchObject({ kind: 'unknown' });
     }
     const closed = await lookUpOperation(paypal, 'refund', lost, { ...old, close: true });
@@ -151,6 +151,15 @@ describe('a refund by PayPal', () => {
   it.each<[string, (order: Pick<FakeOrder, 'captures' | 'refunds'>) => void]>([
     ['lists no refund', ({ refunds }) => void refunds.splice(0)],
     ['lists a refund without our ID', ({ refunds }) => forget(refunds[1])],
+    [
+      'lists no refund, but two captures',
+      ({ captures, refunds }) => {
+        refunds.splice(0);
+        const [capture] = captures;
+        if (capture)
+          captures.splice(0, 1, { ...capture, status: 'COMPLETED' }, { ...capture, status: 'COMPLETED' });
+      },
+    ],
     [
       'lists a refund without our ID, and shows its capture in an earlier state',
       ({ captures, refunds }) => {
@@ -244,11 +253,22 @@ describe('a refund by PayPal', () => {
     },
   );
 
+  it('a PayPal refund of an amount that PayPal cannot express is never made, whole or otherwise', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const operation = operationOn(attempt, reference, { money: { minorUnits: 1n, currency: 'CLP' } });
+    const refused = { kind: 'not_sent', because: 'turned_away' };
+    expect(await paypal.connection.refund?.(operation)).toMatchObject(refused);
+    expect(await lookUpOperation(paypal, 'refund', operation)).toMatchObject({ kind: 'unknown' });
+    expect(paypal.seen(REFUND)).toBe(0);
+  });
+
   it('a PayPal refund of a payment with an unknown capture is turned away before anything is sent', async () => {
     const { attempt, orderId } = await paid(paypal);
     const before = paypal.fake.requests.length;
-    const outcome = await paypal.connection.refund?.(operationOn(attempt, orderId));
-    expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    for (const reference of [orderId, `${orderId}/..`]) {
+      const outcome = await paypal.connection.refund?.(operationOn(attempt, reference));
+      expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    }
     expect(paypal.fake.requests).toHaveLength(before);
   });
 });

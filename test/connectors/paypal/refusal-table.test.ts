@@ -1,3 +1,4 @@
+import type { JsonObject } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { declineOf } from '#src/connectors/decline.ts';
@@ -47,6 +48,19 @@ describe("PayPal's processor response codes", () => {
       expect(declineOf(iso8583Code)).toMatchObject({ code, hard });
     },
   );
+
+  it("PayPal's processor response code of the last decline counts if an order was declined several times", () => {
+    const attempt = redirectAttempt();
+    const declined = (response_code: string) =>
+      capturedAnswer(attempt, { status: 'DECLINED', processor_response: { response_code } });
+    const unitOf = (answered: JsonObject) =>
+      (answered.purchase_units as [JsonObject & { payments: { captures: JsonObject[] } }])[0];
+    const [first, last] = [unitOf(declined('9520')), unitOf(declined('5120'))];
+    const captures = [...first.payments.captures, ...last.payments.captures];
+    const order = { ...declined('5120'), purchase_units: [{ ...last, payments: { captures } }] };
+    const outcome = fromOrder(readOrder(order), { ...attempt, orderId: undefined, shownAs });
+    expect(outcome).toMatchObject({ kind: 'declined', iso8583Code: '51' });
+  });
 
   it("PayPal's unknown or approving response codes are soft declines if PayPal reports a decline", () => {
     const unknown = fc.string().map((text) => `${text}?`);

@@ -29,31 +29,38 @@ describe('orders that PayPal refuses', () => {
     expect(await lookUp(paypal, attempt, undefined)).toMatchObject({ kind: 'redirect', reference: orderId });
   });
 
-  it('an order that PayPal refuses for several optional fields is created without any of them', async () => {
-    const named = [
-      '/payment_source/paypal/name/given_name',
-      "/purchase_units/@reference_id=='x'/description",
-    ];
-    paypal.fake.trouble(CREATE, refusedFields(named));
-    await sent(paypal);
-    const { payment_source: source, purchase_units: units } = JSON.parse(created()[1]?.body ?? '');
-    expect([source.paypal.name, units[0].description, units[0].amount.value]).toEqual([
-      {},
-      undefined,
-      '3000.00',
-    ]);
-  });
+  it.each([400, 422])(
+    'an order that PayPal refuses with %i for several optional fields is created without them',
+    async (status) => {
+      const named = [
+        '/payment_source/paypal/name/given_name',
+        "/purchase_units/@reference_id=='x'/description",
+      ];
+      paypal.fake.trouble(CREATE, { ...refusedFields(named), status });
+      await sent(paypal);
+      const { payment_source: source, purchase_units: units } = JSON.parse(created()[1]?.body ?? '');
+      expect([source.paypal.name, units[0].description, units[0].amount.value]).toEqual([
+        {},
+        undefined,
+        '3000.00',
+      ]);
+    },
+  );
 
   it.each([
-    [['/purchase_units/0/amount/value']],
-    [['/payment_source/paypal/email_address', '/purchase_units/0/amount/value']],
-    [['/purchase_units/0/shipping/address']],
-    [['']],
-  ])('an order that PayPal refuses for a required field is not sent again: %j', async (fields) => {
+    [['/purchase_units/0/amount/value'], '/purchase_units/0/amount/value'],
+    [
+      ['/payment_source/paypal/email_address', '/purchase_units/0/amount/value'],
+      '/payment_source/paypal/email_address',
+    ],
+    [['/purchase_units/0/shipping/address'], '/purchase_units/0/shipping/address'],
+    [[''], 'INVALID_PARAMETER_SYNTAX'],
+  ])('an order that PayPal refuses for a required field is not sent again: %j', async (fields, refused) => {
     paypal.fake.trouble(CREATE, refusedFields(fields));
     expect(await paypal.connection.pay(withPayer({ email: 'ana@example.com' }))).toMatchObject({
       kind: 'not_sent',
       because: 'turned_away',
+      refused,
     });
     expect(created()).toHaveLength(1);
   });
@@ -70,6 +77,15 @@ describe('a capture that PayPal refuses with an unknown issue', () => {
       refused: 'NEW_ISSUE_OF_PAYPAL',
     });
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
+  });
+
+  it('a capture refused with an unknown issue was not made if its order still waits for the payer', async () => {
+    const { attempt, orderId } = await sent(paypal);
+    paypal.fake.trouble(CAPTURE, UNKNOWN);
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({
+      kind: 'not_sent',
+      refused: 'NEW_ISSUE_OF_PAYPAL',
+    });
   });
 
   it('a capture refused with an unknown issue has the outcome that its order shows', async () => {

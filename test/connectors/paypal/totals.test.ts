@@ -39,6 +39,12 @@ describe('refunded amounts in look-ups at PayPal', () => {
     },
   );
 
+  it.each(['PENDING', 'DECLINED'])('a look-up reports no totals for a capture that is %s', async (status) => {
+    const { order, told } = await payment();
+    Object.assign(order.captures[0] ?? {}, { status });
+    expect(await told()).not.toHaveProperty('totals');
+  });
+
   it.each<[string, Json[]]>([
     ['lists no refund', []],
     [
@@ -76,6 +82,13 @@ describe("PayPal's notifications of refunds", () => {
       });
     },
   );
+
+  it('a refund notification belongs to the payment whose ID its capture carries as the invoice ID alone', async () => {
+    const { attempt, order } = await payment();
+    const { id = '' } = order.captures[0] ?? {};
+    paypal.fake.trouble(/captures/, { status: 200, body: { id, invoice_id: attempt.transactionId } });
+    expect(await read(linked(id))).toMatchObject({ subjects: [{ transactionId: attempt.transactionId }] });
+  });
 
   it('a refund notification with our ID is about our refund, whatever its capture', async () => {
     const transactionId = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';

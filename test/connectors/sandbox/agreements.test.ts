@@ -1,13 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import type { JsonObject } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import type { WalletEnrollment } from '#src/connectors/enrollment.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import { fromAgreement, fromAgreementLookUp } from '#src/connectors/sandbox/agreements.ts';
+import { agreementRequest, fromAgreement, fromAgreementLookUp } from '#src/connectors/sandbox/agreements.ts';
+import { readSettings } from '#src/connectors/sandbox/settings.ts';
+import { Secret } from '#src/secret.ts';
 import { ID } from './answers.ts';
 
+const SECRETS = { api_key: new Secret('sandbox_key'), notification_secret: new Secret('n'.repeat(16)) };
 const ENROLLMENT = randomUUID();
 const TOKEN = `wt_${ID}`;
 const URL_TO_AGREE = `https://provider.example/agreement/wa_${ID}`;
+
+const REQUEST: WalletEnrollment = {
+  enrollmentId: ENROLLMENT,
+  type: 'WALLET_C',
+  country: 'CO',
+  customerPayer: create(CustomerPayerSchema),
+  returnUrl: 'https://payments.example/v1/enrollments/1/return',
+  notificationUrl: 'https://payments.example/v1/providers/one/notifications',
+  expiresAtMs: Date.UTC(2030, 0, 1),
+};
 
 const answer = (change: JsonObject, status = 201): HttpResult => ({
   kind: 'answer',
@@ -22,6 +37,19 @@ const answer = (change: JsonObject, status = 201): HttpResult => ({
 });
 const opened = (change: JsonObject, status?: number) =>
   fromAgreement(answer(change, status), ENROLLMENT, 'SANDBOX');
+
+it('an agreement is requested with a URL for notifications only if these can be verified', () => {
+  const settings = { base_url: 'http://127.0.0.1:8080' };
+  const verifiable = readSettings(settings, SECRETS);
+  const bodyOf = (over: Partial<WalletEnrollment>, as = verifiable) =>
+    JSON.parse(agreementRequest({ ...REQUEST, ...over }, as).body ?? '');
+  const told = { wallet: 'WALLET_C', payer: {}, return_url: REQUEST.returnUrl };
+  const all = { ...told, country: 'CO', expires_at: '2030-01-01T00:00:00.000Z' };
+  expect(bodyOf({})).toEqual({ ...all, notification_url: REQUEST.notificationUrl });
+  expect(bodyOf({ notificationUrl: '' })).toEqual(all);
+  expect(bodyOf({}, readSettings(settings, { api_key: SECRETS.api_key }))).toEqual(all);
+  expect(bodyOf({ country: '' })).not.toHaveProperty('country');
+});
 
 it.each([
   ['created', {}, { kind: 'redirect', redirectUrl: URL_TO_AGREE }],

@@ -1,3 +1,4 @@
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { Secret } from '#src/secret.ts';
 import { cardAttempt, enrollmentAttempt, redirectAttempt, verificationAttempt } from '../attempts.ts';
@@ -16,6 +17,11 @@ import { CALLS } from './conforming-calls.ts';
 
 const secrets = { api_key: new Secret('sandbox_test_key') };
 
+const captured = (responseCode: string) => (attempt: PaymentAttempt) => ({
+  ...declinedAnswer(attempt, responseCode),
+  captured: true,
+});
+
 describeConformance({
   connector: sandboxConnector,
   settings: (baseUrl, timeoutMs) => ({ base_url: baseUrl, timeout_ms: timeoutMs }),
@@ -29,12 +35,18 @@ describeConformance({
     changed('approved', 'a repeated charge', {}, 200),
     row('declined', 'a decline with 402', (attempt) => declinedAnswer(attempt, '51'), 402),
     row('declined', 'a decline with 201', (attempt) => declinedAnswer(attempt, '05')),
+    row('unknown', 'a decline of a captured charge', captured('51'), 402),
+    row('unknown', 'a decline without a valid code', (attempt) => declinedAnswer(attempt, '5'), 402),
+    row('unknown', 'a decline with the code of an approval', (attempt) => declinedAnswer(attempt, '00'), 402),
     { ...row('redirect', 'a wallet order', orderAnswer), attempt: redirectAttempt },
+    { ...row('unknown', 'a wallet order with 402', orderAnswer, 402), attempt: redirectAttempt },
     { ...row('pending', 'a wallet enrollment', enrollmentAnswer), attempt: enrollmentAttempt },
     ...[400, 401, 403, 404, 422, 429].map((status) =>
       row('not_sent', `a refusal with ${status}`, refusal('invalid_request'), status),
     ),
     row('unknown', 'a refusal with 409', refusal('x'), 409),
+    row('unknown', 'a refusal without a message', { error: { type: 'invalid_request' } }, 403),
+    row('unknown', 'a refusal without a type', { error: { message: 'no' } }, 403),
     row('unknown', 'a refusal that is not in the provider’s form', { message: 'proxy says no' }, 403),
     changed('unknown', 'an approval with 402', {}, 402),
     row('redirect', 'a challenge', (_, approval) => challenged(approval)),

@@ -40,6 +40,7 @@ function operationAnswers(approval: JsonObject): ConformingCall['answers'] {
   return [
     answer('declined', 'a failure', failed, 402),
     answer('declined', 'a failure with 201', failed, 201),
+    answer('unknown', 'a failure with the code of a success', { ...failed, response_code: '00' }, 201),
     answer('pending', 'a pending result', { ...approval, status: 'pending' }, 201),
     answer('unknown', 'another amount', { ...approval, amount: 1 }, 201),
     answer('unknown', 'another currency', { ...approval, currency: 'EUR' }, 201),
@@ -104,6 +105,11 @@ function lookUp(
       ...answers,
       answer('unknown', 'a 404: it has not received the request yet', refusal('not_found'), 404),
       answer('unknown', 'a refusal', refusal('authentication'), 401),
+      answer('unknown', 'confirmation that another request never happened and never will', {
+        object: 'closed',
+        id: `cl_${ID}`,
+        idempotency_key: 'another',
+      }),
       answer('not_sent', 'confirmation that it never happened and never will', {
         object: 'closed',
         id: `cl_${ID}`,

@@ -111,6 +111,8 @@ describe('notifications from the sandbox provider', () => {
     '{"id":"ev_1"}',
     '\u0000',
     '{"id":"ev_00000000-0000-4000-8000-000000000000","data":{}}',
+    '{"id":"ev_00000000-0000-4000-8000-000000000000","data":{"object":"completion"}}',
+    '{"id":"1","data":{"object":"charge","id":"ch_00000000-0000-4000-8000-000000000000"}}',
   ])('a genuine but irrelevant notification from the sandbox is ignored: %s', async (body) => {
     const headers = { 'sandbox-signature': signatureOf(body, [SECRET], Date.now()) };
     expect(await reading(raw({ headers, body }))).toEqual({ kind: 'ignored' });

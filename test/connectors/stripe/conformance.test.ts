@@ -72,6 +72,7 @@ describeConformance({
     ),
     row('unknown', 'a 400 for a key used with another request', refusal({ type: 'idempotency_error' }), 400),
     row('unknown', 'a 429 for a lock', refusal({ code: 'lock_timeout' }), 429),
+    row('unknown', 'an error without a type', { error: { message: 'no' } }, 403),
     row('unknown', 'a refusal that is not in the provider’s form', { message: 'no' }, 403),
     changed('unknown', 'an approval with 402', {}, 402),
     ...Object.entries({
@@ -96,6 +97,7 @@ describeConformance({
     }),
     row('unknown', 'a payment that is still unconfirmed', (attempt) => unconfirmed(attempt)),
     decline('unknown', 'a decline of a payment that succeeded', {}, { status: 'succeeded' }),
+    decline('unknown', 'a decline of a payment that is authorized', {}, { status: 'requires_capture' }),
     row(
       'unknown',
       'a decline that names no payment',
@@ -146,6 +148,7 @@ function capture(): ConformingCall {
       answer('unknown', 'another payment', captured({ id: 'pi_another' })),
       answer('unknown', 'an authorization that is still open', captured({ status: 'requires_capture' })),
       answer('unknown', 'an authorization that is canceled', captured({ status: 'canceled' })),
+      answer('unknown', 'a payment in process', captured({ status: 'processing' })),
       answer('unknown', "another capture's mark", captured({ metadata: markedBy(ANOTHER) })),
       answer('approved', 'no mark', captured({ metadata: markedBy(undefined) })),
       answer(
@@ -193,6 +196,8 @@ function refund(): ConformingCall {
       answered('unknown', 'another reference', { metadata: { transaction_id: ANOTHER } }),
       answered('unknown', 'an unknown status', { status: 'received' }),
       answered('unknown', 'another object', { object: 'charge' }),
+      answered('unknown', 'no id', { id: null }),
+      answer('unknown', "a payment's decline", declineAnswer(paid, { code: 'card_declined' }), 402),
     ],
   };
 }

@@ -51,6 +51,12 @@ describe('a payment by Stripe', () => {
     expect(stripe.intent()).toMatchObject({ status: 'requires_capture', amount_received: 0 });
   });
 
+  it('a Stripe payment for which Stripe reports no network transaction ID has none', async () => {
+    const { attempt, outcome } = await paid(stripe);
+    for (const charge of stripe.fake.ledger.charges.values()) charge.payment_method_details = {};
+    expect(await lookUp(stripe, attempt, outcome)).not.toHaveProperty('networkTransactionId');
+  });
+
   it('a Stripe payment is pending while Stripe processes it', async () => {
     stripe.fake.ledger.cards.set('4000000000000077', { kind: 'processing' });
     expect(await stripe.connection.pay(cardAttempt('4000000000000077'))).toMatchObject({ kind: 'pending' });
@@ -130,6 +136,8 @@ describe('a payment by Stripe', () => {
     });
     expect(await other.connection.probe?.()).toBe(false);
     expect(await stripe.connection.probe?.()).toBe(true);
+    stripe.fake.fail(/^GET/, { answer: { status: 200, body: { object: 'page' } } });
+    expect(await stripe.connection.probe?.()).toBe(false);
     await other.close();
   });
 });

@@ -9,39 +9,10 @@ import { AUTHORIZE, cardWith, lookUp, openStripe, paid } from './stripe-under-te
 const stripe = openedForEach(openStripe);
 
 const approve = '4242424242424242';
-const METHODS = /^POST .*methods$/;
 const CREATE = /^POST .*intents$/;
 const CONFIRM = /confirm$/;
 const DAY_MS = 24 * 3_600_000;
 const CLOSE = { close: true };
-
-describe('a request lost before the confirmation', () => {
-  it.each([
-    ['the payment method', METHODS],
-    ['the intent', CREATE],
-  ])('a payment is not sent to Stripe if the response that makes %s is lost', async (_what, call) => {
-    for (const fault of ['lost_before', 'lost_after', 'silent', 'error_after'] as const) {
-      const fresh = await openStripe();
-      fresh.fake.fail(call, fault);
-      const outcome = await (fault === 'silent' ? fresh.impatient : fresh.connection).pay(
-        cardAttempt(approve),
-      );
-      expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
-      expect(fresh.fake.calls()).not.toContain('POST /v1/payment_intents/{id}/confirm');
-      await fresh.close();
-    }
-  });
-
-  it('a created intent for another amount raises an alarm', async () => {
-    const attempt = cardAttempt(approve);
-    await stripe.connection.pay(attempt);
-    stripe.fake.fail(CREATE, {
-      answer: { status: 200, body: { ...stripe.intent(), status: 'requires_payment_method', amount: 1 } },
-    });
-    const outcome = await stripe.connection.pay(attempt);
-    expect(outcome).toMatchObject({ kind: 'unknown', detail: expect.stringMatching(/^alarm: /) });
-  });
-});
 
 describe('a lost confirmation', () => {
   const cards = [
@@ -117,6 +88,12 @@ it.each([null, { type: 'card_error', code: 'charge_expired_for_capture', message
   },
 );
 
+it('a canceled payment has expired, and was not avoided, if it was charged without a payment method', async () => {
+  const { attempt, outcome } = await paid(stripe);
+  Object.assign(stripe.intent(), { status: 'canceled', payment_method: null });
+  expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'expired' });
+});
+
 it('a payment that was declined stays declined after Stripe canceled it', async () => {
   const attempt = cardAttempt(approve);
   const outcome = await stripe.connection.pay(attempt);
@@ -134,6 +111,7 @@ describe('a payment whose process died', () => {
   it('a payment whose process died before anything was sent has an unknown outcome, and is closed for good', async () => {
     const attempt = cardAttempt(approve);
     expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind: 'unknown' });
+    Object.assign(stripe.intent(), { status: 'requires_confirmation' });
     expect(await lookUp(stripe, attempt, undefined, CLOSE)).toMatchObject({ kind: 'not_sent' });
     // A late request gets the closed intent.
     expect(await stripe.connection.pay(attempt)).toMatchObject({ kind: 'unknown' });
@@ -167,6 +145,21 @@ describe('a payment whose process died', () => {
       kind: 'unknown',
     });
     expect(stripe.fake.calls()).toEqual(['GET /v1/payment_intents/search']);
+  });
+
+  it('a payment whose process died raises an alarm if the search finds it twice', async () => {
+    const attempt = cardAttempt(approve);
+    await stripe.connection.pay(attempt);
+    const data = [stripe.intent(), { ...stripe.intent(), id: 'pi_2' }];
+    stripe.fake.fail(/search$/, { answer: { status: 200, body: { data } } });
+    expect(await lookUp(stripe, attempt, undefined, { ageMs: 2 * DAY_MS })).toMatchObject({ alarm: true });
+  });
+
+  it('a payment whose process died is found by its key if a notification names something else', async () => {
+    const attempt = cardAttempt(approve);
+    await stripe.connection.pay(attempt);
+    const hint = { reference: 're_1' };
+    expect(await lookUp(stripe, attempt, undefined, { hint })).toMatchObject({ kind: 'approved' });
   });
 
   it('a payment whose process died does not match another payment in the search', async () => {
@@ -255,6 +248,16 @@ describe('a lost operation', () => {
     expect(await lookUpOperation(stripe, 'refund', lost)).toMatchObject({ kind: 'unknown' });
     expect(await lookUpOperation(stripe, 'refund', lost, CLOSE)).toMatchObject({ kind: 'not_sent' });
   });
+
+  it.each([{ has_more: true }, {}])(
+    'a lost refund that may be missing from an incomplete list is not closed: %j',
+    async (more) => {
+      const operation = await operationAfterPayment('refund');
+      const body = { object: 'list', data: [], ...more };
+      stripe.fake.fail(/^GET .*refunds$/, { answer: { status: 200, body } });
+      expect(await lookUpOperation(stripe, 'refund', operation, CLOSE)).toMatchObject({ kind: 'unknown' });
+    },
+  );
 
   it('the outcome of a lost operation on a payment that was never reported is unknown', async () => {
     const operation = operationOn(cardAttempt(approve), undefined);

@@ -40,6 +40,7 @@ it('metadata that Stripe would refuse, or with our reserved names, is left out',
   const { attempt } = await paid(stripe, attemptWith({ ...refused, ...kept }));
   const { transactionId: transaction_id, paymentId: payment_id } = attempt;
   expect(stripe.intent().metadata).toEqual({ ...OURS, transaction_id, payment_id, ...kept });
+  expect(stripe.fake.calls().filter((call) => call === 'POST /v1/payment_intents')).toHaveLength(1);
 });
 
 it('fifty metadata pairs leave room for the note of a capture and the note of a closed capture', async () => {

@@ -8,6 +8,7 @@ import { AUTHORIZE, cardWith, lookUp, openStripe, paid } from './stripe-under-te
 const stripe = openedForEach(openStripe);
 
 const approve = '4242424242424242';
+const DOLLAR = { money: { minorUnits: 100n, currency: 'USD' } };
 
 describe('operations at Stripe', () => {
   it('a capture at Stripe takes part of an authorization once and releases the rest', async () => {
@@ -102,11 +103,39 @@ describe('operations at Stripe', () => {
     expect(await lookUpOperation(stripe, 'refund', refund)).toMatchObject({ kind });
   });
 
-  it('an operation at Stripe is turned away if the payment was never reported', async () => {
-    const operation = operationOn(cardAttempt(approve), undefined);
-    for (const call of ['capture', 'cancel', 'refund'] as const) {
-      expect(await stripe.connection[call]?.(operation)).toMatchObject({ kind: 'not_sent' });
-    }
-    expect(stripe.fake.requests).toEqual([]);
+  const DINARS = { minorUnits: 1_001n, currency: 'KWD' };
+  it.each([
+    ['the payment was never reported', cardAttempt(approve), undefined, {}],
+    ['Stripe cannot express its amount', cardAttempt(approve), 'pi_1', { money: DINARS }],
+    ["Stripe cannot express the payment's amount", cardAttempt(approve, { money: DINARS }), 'pi_1', DOLLAR],
+  ])(
+    'an operation at Stripe is turned away if %s, and not looked up',
+    async (_why, attempt, reference, over) => {
+      const operation = operationOn(attempt, reference, over);
+      for (const call of ['capture', 'cancel'] as const) {
+        expect(await stripe.connection[call]?.(operation)).toMatchObject({ kind: 'not_sent' });
+        expect(await lookUpOperation(stripe, call, operation)).toMatchObject({ kind: 'unknown' });
+      }
+      expect(stripe.fake.requests).toEqual([]);
+    },
+  );
+
+  it.each([
+    [undefined, {}],
+    ['pi_1', { money: DINARS }],
+  ])(
+    'a refund at Stripe of an unknown payment or an inexpressible amount is turned away: %s',
+    async (reference, over) => {
+      const operation = operationOn(cardAttempt(approve), reference, over);
+      expect(await stripe.connection.refund?.(operation)).toMatchObject({ kind: 'not_sent' });
+      expect(await lookUpOperation(stripe, 'refund', operation)).toMatchObject({ kind: 'unknown' });
+      expect(stripe.fake.requests).toEqual([]);
+    },
+  );
+
+  it('an authorization at Stripe that covers another amount leaves the outcome unknown, with an alarm', async () => {
+    const { attempt, outcome } = await paid(stripe, cardWith(approve, AUTHORIZE));
+    Object.assign(stripe.intent(), { amount_capturable: 1 });
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'unknown', alarm: true });
   });
 });

@@ -1,7 +1,14 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import {
+  type CardMethod,
+  confirmFields,
+  intentFields,
+  paymentMethodFields,
+  refundFields,
+} from '#src/connectors/stripe/to-provider.ts';
 import { additionalData, operationOn } from '../attempts.ts';
 import { lookUpOperation } from '../under-test.ts';
 import type { Seen } from './fake-stripe.ts';
@@ -124,5 +131,75 @@ describe("the connector's requests", () => {
 
   it.each(Object.keys(FLOWS))('the requests to Stripe are all accepted by the fake: %s', async (name) => {
     expect(seen.get(name)?.length).toBeGreaterThan(2);
+  });
+});
+
+describe('the fields of a payment at Stripe', () => {
+  type Payer = MessageInitShape<typeof CustomerPayerSchema>;
+  const withPayer = (customerPayer: Payer, over: object = {}) =>
+    attempt(over, { customerPayer: create(CustomerPayerSchema, customerPayer) });
+  const methodOf = (made: PaymentAttempt) => made.method as CardMethod;
+  const billing = (made: PaymentAttempt) => paymentMethodFields(made, methodOf(made)).billing_details;
+
+  it.each<[Payer, object]>([
+    [{}, { name: 'Ana Gómez' }],
+    [{ phone: { countryCode: '+57', number: '300' } }, { name: 'Ana Gómez', phone: '+57300' }],
+    [{ phone: { number: '300' } }, { name: 'Ana Gómez', phone: '300' }],
+    [{ phone: { countryCode: '57' } }, { name: 'Ana Gómez' }],
+    [
+      { billingAddress: { addressLine2: 'Torre B', state: 'DC' } },
+      { name: 'Ana Gómez', address: { line2: 'Torre B', state: 'DC' } },
+    ],
+    [
+      { billingAddress: { neighborhood: 'Chapinero', zipCode: '110231' } },
+      { name: 'Ana Gómez', address: { line2: 'Chapinero', postal_code: '110231' } },
+    ],
+  ])('the fields of a payment at Stripe contain only what is known about the payer: %j', (payer, sent) => {
+    expect(billing(withPayer(payer))).toEqual(sent);
+  });
+
+  it('the fields of a payment at Stripe leave out an unknown name and an absent security code', () => {
+    const made = attempt({ holderName: '' });
+    const { card } = methodOf(made);
+    const method = { ...methodOf(made), card: { ...card, securityCode: undefined } };
+    expect(paymentMethodFields(made, method)).toEqual({
+      type: 'card',
+      card: { number: APPROVE, exp_month: 12, exp_year: 2030 },
+      billing_details: { email: 'ana@example.com' },
+    });
+  });
+
+  const PLACE = { addressLine1: 'Calle 10', country: 'CO' };
+  it.each<[Payer, object | undefined]>([
+    [
+      { firstName: 'Ana', shippingAddress: PLACE },
+      { name: 'Ana', address: { line1: 'Calle 10', country: 'CO' } },
+    ],
+    [{ shippingAddress: PLACE }, undefined],
+    [{ firstName: 'Ana' }, undefined],
+    [{ firstName: 'Ana', shippingAddress: { country: 'CO' } }, undefined],
+  ])(
+    'the fields of a payment at Stripe have a shipping name and a street, or neither: %j',
+    (payer, shipping) => {
+      const made = withPayer(payer);
+      const fields = confirmFields(made, methodOf(made), 'pm_1', { requestThreeDSecure: 'automatic' });
+      expect(fields.shipping).toEqual(shipping);
+    },
+  );
+
+  it('the fields of a payment at Stripe have a description of at most 1000 characters', () => {
+    const made = attempt({}, { description: 'd'.repeat(1_001) });
+    const fields = intentFields(made, made.money, methodOf(made));
+    expect(fields.description).toBe('d'.repeat(1_000));
+  });
+
+  it('the fields of a refund at Stripe leave out an absent reason and reference', () => {
+    const operation = operationOn(attempt(), 'pi_1', { merchantReference: '' });
+    const { transactionId: transaction_id, money } = operation;
+    expect(refundFields(operation, money, 'pi_1')).toEqual({
+      payment_intent: 'pi_1',
+      amount: 300_000,
+      metadata: { transaction_id },
+    });
   });
 });
