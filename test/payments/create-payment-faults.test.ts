@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { writeReport } from '#src/payments/write-change.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { ACCOUNT_ONE, cardPayment } from '../support/payment-requests.ts';
 import { APPROVED, UNKNOWN } from './attempt-outcomes.ts';
 import { clock, LEASE_MARGIN_MS, onScriptedPayments, payments } from './scripted-payments.ts';
@@ -10,6 +11,19 @@ const CARD = cardPayment();
 onScriptedPayments();
 
 const lost = () => new Error('Connection terminated unexpectedly');
+const away = () => new DatabaseUnavailableError(new Error('refused'));
+
+/** The slots of the only target, and the number of them that are held. */
+function countedSlots() {
+  const counted = { held: 0 };
+  const take = () => {
+    counted.held += 1;
+    return () => {
+      counted.held -= 1;
+    };
+  };
+  return { counted, slots: new Map([['t1', { hasRoom: () => true, take }]]) };
+}
 
 /** Writes PENDING for every payment, as a replica does that has claimed the attempt and learned nothing. */
 async function answerPending(): Promise<void> {
@@ -54,6 +68,23 @@ describe('a process that stalls between the approval and its commit', () => {
     expect(await payment.send()).toMatchObject({ body, replayed: true });
     expect(Payment_Status[(await payment.settle()).status]).toBe('SUCCEEDED');
     expect(finished).toEqual(['SUCCEEDED, learned later']);
+  });
+
+  it("a process that stalls before commit 2 needs no further read to return another replica's response", async () => {
+    let stoodStill = false;
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      around: async (statement, run) => {
+        if (statement === 'find_by_key') throw away();
+        if (statement === 'write_outcome' && !stoodStill) {
+          stoodStill = true;
+          await answerPending();
+        }
+        return run();
+      },
+    });
+    const { record, replayed } = await payment.send();
+    expect([Payment_Status[record.status], replayed]).toEqual(['PENDING', false]);
   });
 });
 
@@ -127,5 +158,83 @@ describe('a claim', () => {
     const { record } = await payment.send();
     expect(Payment_Status[record.status]).toBe('ERROR');
     expect(payment.calls).toEqual([]);
+  });
+
+  it('a claim whose acknowledgment is lost is recognized as its own, and its payment is sent once', async () => {
+    let tries = 0;
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      around: async (statement, run) => {
+        const result = await run();
+        if (statement === 'claim' && ++tries === 1) throw lost();
+        return result;
+      },
+    });
+    const { record, replayed } = await payment.send();
+    expect([Payment_Status[record.status], replayed, tries]).toEqual(['SUCCEEDED', false, 2]);
+    expect(payment.calls).toHaveLength(1);
+  });
+
+  it('a claim whose acknowledgment is lost stays in progress, even if its repeat surely fails', async () => {
+    let tries = 0;
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      around: async (statement, run) => {
+        if (statement !== 'claim') return run();
+        if (++tries === 1) {
+          await run();
+          throw lost();
+        }
+        clock.aheadMs += LEASE_MARGIN_MS;
+        throw away();
+      },
+    });
+    await expect(payment.send()).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
+    expect(tries).toBe(2);
+    expect(await payments.rows()).toMatchObject([{ status: 'PENDING', open: true }]);
+    expect(payment.calls).toEqual([]);
+  });
+});
+
+describe("a payment's slot", () => {
+  it("a payment's slot is released after its attempts, and after a repeat of its request", async () => {
+    const { counted, slots } = countedSlots();
+    const held: number[] = [];
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      slots,
+      aroundCall: (_connectionId, call) => {
+        held.push(counted.held);
+        return call();
+      },
+    });
+    await payment.send();
+    expect([held, counted.held]).toEqual([[1], 0]);
+    expect(await payment.send()).toMatchObject({ replayed: true });
+    expect(counted.held).toBe(0);
+  });
+
+  it("a payment's slot is released if its call throws", async () => {
+    const { counted, slots } = countedSlots();
+    const aroundCall = () => Promise.reject(new Error('a fault of ours'));
+    const payment = payments.payment(CARD, { outcomes: [APPROVED], slots, aroundCall });
+    await expect(payment.send()).rejects.toThrow('a fault of ours');
+    expect(counted.held).toBe(0);
+  });
+
+  it("a payment's slot is released if its claim fails", async () => {
+    const { counted, slots } = countedSlots();
+    const held: number[] = [];
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      slots,
+      around: (statement, run) => {
+        if (statement !== 'claim') return run();
+        held.push(counted.held);
+        return Promise.reject(away());
+      },
+    });
+    await expect(payment.send()).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE' });
+    expect([held, counted.held]).toEqual([[1], 0]);
   });
 });

@@ -209,6 +209,21 @@ describe('a second attempt', () => {
     expect(await payments.rows()).toHaveLength(1);
   });
 
+  it('a second attempt is not sent if its commit took longer than a caller waits', async () => {
+    const payment = payments.payment(CARD, {
+      outcomes: [NOT_SENT, APPROVED],
+      around: async (statement, run) => {
+        const result = await run();
+        // Well within the margin of its lease.
+        if (statement === 'write_next_attempt') clock.aheadMs += 15_000;
+        return result;
+      },
+    });
+    expect((await payment.send()).record.status).toBe(Payment_Status.ERROR);
+    expect(payment.calls).toHaveLength(1);
+    expect(await payments.rows()).toMatchObject([{ status: 'ERROR' }, { status: 'ERROR' }]);
+  });
+
   it.each([
     ['sent', 2, APPROVED, 'SUCCEEDED'],
     ['begun, not sent', 1, NOT_SENT, 'DECLINED'],
