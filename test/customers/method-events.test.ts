@@ -71,7 +71,10 @@ describe('webhooks', () => {
     expect(of('enrollment.unenroll', enrolled.id)).toEqual(ended);
     expect(of('enrollment.enroll', kept)).toMatchObject({
       ...{ customer_id: customer, name: told.name, status: 'ENROLLED', created_at: told.created_at },
+      card_data: told.card_data,
     });
+    // The code was sent for the payment, and is not stored.
+    expect(told.card_data.security_code_length).toBe(0);
     expect(await tables.query('SELECT count(*)::int AS n FROM event')).toEqual([{ n: 4 }]);
   });
 });

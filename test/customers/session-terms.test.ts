@@ -98,6 +98,18 @@ describe('the terms of a checkout session', () => {
     expect(paid.json).toMatchObject({ status: 'SUCCEEDED', customer_payer });
   });
 
+  it("a payment in a session may name the session's customer in capital letters, but no other customer", async () => {
+    const customer_id = await checkout.customer();
+    const session = await checkout.openSession({ customer_id });
+    const refused = await checkout.pay(session, sentCard(), {
+      customer_payer: { id: await checkout.customer() },
+    });
+    expect(refused.json.errors[0].field).toBe('customer_payer.id');
+    const customer_payer = { id: customer_id.toUpperCase() };
+    const paid = await checkout.pay(session, sentCard(), { customer_payer });
+    expect(paid.json).toMatchObject({ status: 'SUCCEEDED', customer_payer: { id: customer_id } });
+  });
+
   it('a one-time token in a session determines the payment method type, even if an unknown type is sent with it', async () => {
     const session = await checkout.openSession();
     const method = { token: await checkout.token(session), type: 'CREDIT_CARD' };

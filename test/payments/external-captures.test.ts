@@ -106,6 +106,23 @@ describe('a capture made at the provider itself', () => {
     expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 10000', 'REFUND SUCCEEDED 1000']);
   });
 
+  it('a refund of a capture made at the provider is looked up until the provider answers', async () => {
+    const payment = await payments.pay({ capture: false });
+    payments.provider.elsewhere(idOf(payment), { captured: 10_000n, refunded: 1_000n });
+    const { connection } = payments.provider;
+    let asked = 0;
+    const falling: typeof connection.lookUp = async (query) => {
+      asked += 1;
+      return asked === 1 || asked > 4 ? ((await connection.lookUp?.(query)) as Outcome) : lookUp();
+    };
+    const connections = () => new Map([['ledger', { ...connection, lookUp: falling }]]);
+    for (let checks = 1; checks <= 4; checks++) {
+      await payments.makeDue();
+      expect(await checkDue({ ...deps, connections })).toBe(1);
+    }
+    expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 10000', 'REFUND SUCCEEDED 1000']);
+  });
+
   it('a capture made at the provider leaves our captures refundable there', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);

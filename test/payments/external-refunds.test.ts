@@ -99,6 +99,21 @@ describe('a refund made at the provider itself', () => {
     expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000', 'REFUND SUCCEEDED 2000']);
   });
 
+  it('a refund made at the provider without a notification is looked up again after our open one', async () => {
+    const payment = await payments.pay();
+    payments.provider.next.push('does it, unanswered');
+    await refund(payment, '30');
+    await leaveOperations();
+    payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
+    await payments.tables.query('UPDATE transaction SET check_at = now() WHERE parent_id IS NULL');
+    await checkDue(deps);
+    await payments.makeDue();
+    await checkDue(deps);
+    await payments.makeDue();
+    await checkDue(deps);
+    expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000', 'REFUND SUCCEEDED 2000']);
+  });
+
   it.each(['does it', 'does it, unanswered'] as const)(
     'a refund made at the provider is not confused with our refund that began during the look-up (%s)',
     async (behaviour) => {

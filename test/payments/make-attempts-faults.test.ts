@@ -205,6 +205,12 @@ describe('faults between two attempts', () => {
     expect(payment.calls).toHaveLength(1);
   });
 
+  it('a failed attempt that is followed by another is not recorded as waiting for its payer', async () => {
+    await payments.payment(CARD, { outcomes: [NOT_SENT, APPROVED] }).send();
+    const rows = await payments.tables.query('SELECT awaits_payer FROM transaction');
+    expect(rows).toEqual([{ awaits_payer: false }, { awaits_payer: false }]);
+  });
+
   it('a frozen process does not continue once recovery has ended its first attempt', async () => {
     const payment = faultyPayment({ outcomes: [NOT_SENT, APPROVED] }, ['recovery ends the last attempt']);
     const { record, body } = await payment.send();

@@ -5,7 +5,13 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { statesOf } from '#src/payments/model/states.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { runs } from '../support/fixed-seed.ts';
-import { ACCOUNT_ONE, cardPayment, ENROLLED_WALLET, withField } from '../support/payment-requests.ts';
+import {
+  ACCOUNT_ONE,
+  cardPayment,
+  ENROLLED_WALLET,
+  VAULTED_CARD,
+  withField,
+} from '../support/payment-requests.ts';
 import {
   APPROVED,
   arbScript,
@@ -18,6 +24,7 @@ import {
   reportedOf,
   shownOf,
   TOLD,
+  UNKNOWN,
 } from './attempt-outcomes.ts';
 import { clock, isOpen, onScriptedPayments, payments } from './scripted-payments.ts';
 
@@ -145,6 +152,16 @@ describe('a second attempt', () => {
     expect(row).toEqual({ vaulted_token: token });
   });
 
+  it('a second attempt with a stored card marks it as used, even if its approval is learned late', async () => {
+    const request = withField(CARD, 'payment_method', { type: 'CARD', vaulted_token: VAULTED_CARD });
+    const payment = payments.payment(request, { outcomes: [NOT_SENT, UNKNOWN], truth: APPROVED });
+    await payment.send();
+    await payments.tables.query('UPDATE vaulted_token SET last_used_at = NULL');
+    expect((await payment.settle()).status).toBe(Payment_Status.SUCCEEDED);
+    const used = 'SELECT id FROM vaulted_token WHERE last_used_at IS NOT NULL';
+    expect(await payments.tables.query(used)).toEqual([{ id: VAULTED_CARD }]);
+  });
+
   it('a second attempt skips a target whose circuit opened, and the decline stays if there is no other target', async () => {
     let open = new Set<string>();
     const script = {
@@ -214,7 +231,6 @@ describe('a second attempt', () => {
       outcomes: [NOT_SENT, APPROVED],
       around: async (statement, run) => {
         const result = await run();
-        // Well within the margin of its lease.
         if (statement === 'write_next_attempt') clock.aheadMs += 15_000;
         return result;
       },

@@ -2,12 +2,28 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
-import { readCard } from '#src/payments/create/payer-card.ts';
+import { readCard, walletFingerprint } from '#src/payments/create/payer-card.ts';
 import type { ChosenMethod } from '#src/payments/create/payment-method.ts';
 import { Secret } from '#src/secret.ts';
+import { VaultKeyMissingError } from '#src/vault/card-vault.ts';
 
 const NUMBER = '4539578763621486';
 const options = { capture: true, installments: 1, verify: false, softDescriptor: '' };
+
+/** Reads a stored card from this vault, for a payment with this security code. */
+function readStored(open: () => Promise<Secret>, securityCode = '') {
+  const data = toBinary(CardDataSchema, create(CardDataSchema, { lfd: '1486', numberLength: 16 }));
+  const vaultedToken = {
+    ...{ id: 'token', type: 'CARD', card: { data, number: 'sealed' } },
+    ...{ providerToken: undefined, connectionId: undefined, customerId: undefined },
+  };
+  const method = {
+    ...{ kind: 'vaulted_card', type: 'CARD', workflow: Payment_Workflow.DIRECT },
+    ...{ token: 'token', securityCode, options },
+  } as ChosenMethod;
+  const deps = { vault: { open, seal: refuse, reseal: refuse }, fingerprintKey: new Uint8Array(32) };
+  return readCard(deps, () => undefined, method, { vaultedToken }, 'account');
+}
 
 it.each([
   ['', undefined],
@@ -15,22 +31,34 @@ it.each([
 ])(
   'the record of a vaulted card omits the length of the security code "%s" sent with it, but the provider gets it',
   async (sent, given) => {
-    const data = toBinary(CardDataSchema, create(CardDataSchema, { lfd: '1486', numberLength: 16 }));
-    const vaultedToken = {
-      ...{ id: 'token', type: 'CARD', card: { data, number: 'sealed' } },
-      ...{ providerToken: undefined, connectionId: undefined, customerId: undefined },
-    };
-    const vault = { open: async () => new Secret(NUMBER), seal: refuse, reseal: refuse };
-    const method = {
-      ...{ kind: 'vaulted_card', type: 'CARD', workflow: Payment_Workflow.DIRECT },
-      ...{ token: 'token', securityCode: sent, options },
-    } as ChosenMethod;
-    const deps = { vault, fingerprintKey: new Uint8Array(32) };
-    const card = await readCard(deps, () => undefined, method, { vaultedToken }, 'account');
+    const card = await readStored(async () => new Secret(NUMBER), sent);
     expect(card?.data).toMatchObject({ lfd: '1486', numberLength: 16, securityCodeLength: 0 });
     expect(card?.attempt.number.reveal()).toBe(NUMBER);
     expect(card?.attempt.securityCode?.reveal()).toBe(given);
   },
 );
+
+it('a stored card can be retried if the key of its vault is missing, but not if it was altered', async () => {
+  const missing = new VaultKeyMissingError('old');
+  await expect(readStored(() => Promise.reject(missing))).rejects.toMatchObject({
+    ...{ reason: 'SERVICE_UNAVAILABLE', cause: missing },
+  });
+  const altered = new Error('the sealed card belongs to another token');
+  await expect(readStored(() => Promise.reject(altered))).rejects.toBe(altered);
+});
+
+it('an enrolled wallet has the same fingerprint in each payment of an account, and other wallets have another', () => {
+  const { DIRECT, REDIRECT } = Payment_Workflow;
+  const of = (token: string | undefined, workflow = DIRECT, accountId = 'account') => {
+    const method = { kind: 'wallet', type: 'WALLET', workflow, token } as ChosenMethod;
+    return walletFingerprint({ fingerprintKey: new Uint8Array(32) }, method, accountId);
+  };
+  expect(of('one')).toMatch(/^[0-9a-f-]{36}$/);
+  expect(of('one')).toBe(of('one'));
+  // Without a token, no two payments are known to be of one wallet.
+  const others = [of('one'), of('two'), of('one', DIRECT, 'other'), of(undefined), of(undefined)];
+  expect(new Set(others).size).toBe(others.length);
+  expect(of('one', REDIRECT)).toBe('');
+});
 
 const refuse = () => Promise.reject(new Error('nothing is sealed here'));
