@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
+import { walletPayment } from '../support/payment-requests.ts';
 import { ONE, PUBLIC_ONE } from './calls.ts';
 import { cardData } from './checkout.ts';
 import { call, checkout, onOwnServer, server, tables } from './own-server.ts';
@@ -235,6 +236,16 @@ describe('pages with only the public key', () => {
       PUBLIC_ONE,
     );
     expect([refused.status, refused.json.code]).toEqual([400, 'IDEMPOTENCY_KEY_MISSING']);
+  });
+
+  it('a redirect made with only the public key can name no customer and no session', async () => {
+    const stored = [{ customer_payer: { id: await checkout.customer() } }, { checkout: { session } }];
+    const headers = () => ({ ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() });
+    for (const named of stored) {
+      const refused = await call('POST', '/v1/payments', { ...walletPayment(), ...named }, headers());
+      expect([refused.status, refused.json.code]).toEqual([401, 'INVALID_CREDENTIALS']);
+    }
+    expect((await call('POST', '/v1/payments', walletPayment(), headers())).status).toBe(201);
   });
 
   it.each([
