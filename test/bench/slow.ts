@@ -78,10 +78,9 @@ async function bench(ending: Ending): Promise<void> {
   }
 
   async function start(label: string, databaseUrl: string, checkout = ROOT): Promise<Subject> {
-    const delayMs = optional('database-delay-ms');
     const started = await startService({
       ...{ name: label.replaceAll(' ', '-'), home: site.home, nodeOptions: [], checkout },
-      ...{ databaseUrl: delayMs ? await delayed(databaseUrl, delayMs, ending) : databaseUrl },
+      databaseUrl: await delayed(databaseUrl, optional('database-delay-ms'), ending),
       providerPort: site.provider.port,
       ...{
         hangingPort: hanging?.port,

@@ -53,9 +53,7 @@ type Server = {
 export async function startStage(options: StageOptions, ending: Ending): Promise<Stage> {
   const { home, provider, postmaster, ...near } = await startSurroundings('bench', ending);
   const { nodeOptions, stored, databaseDelayMs } = options;
-  const databaseUrl = databaseDelayMs
-    ? await delayed(near.databaseUrl, databaseDelayMs, ending)
-    : near.databaseUrl;
+  const databaseUrl = await delayed(near.databaseUrl, databaseDelayMs, ending);
   const site: Site = { home, databaseUrl, providerPort: provider.port, nodeOptions, stored, ending };
   const load = await startWorker<LoadOrder, LoopResult>('load.ts');
   ending.push(load.stop);

@@ -62,8 +62,17 @@ export async function startSurroundings(name: string, ending: Ending, latency?: 
   return { home, databaseUrl, provider, postmaster: Number(postmaster) };
 }
 
-/** Returns the URL of the database through a proxy that delays every byte by this time in each direction. */
-export async function delayed(databaseUrl: string, delayMs: number, ending: Ending): Promise<string> {
+/**
+ * Returns the URL of the database, through a proxy if the database is to seem distant.
+ *
+ * @param delayMs how long the proxy delays every byte, in each direction.
+ */
+export async function delayed(
+  databaseUrl: string,
+  delayMs: number | undefined,
+  ending: Ending,
+): Promise<string> {
+  if (delayMs === undefined) return databaseUrl;
   const url = new URL(databaseUrl);
   const proxy = await startWorker('delay-proxy.ts', [url.port, String(delayMs)]);
   ending.push(proxy.stop);

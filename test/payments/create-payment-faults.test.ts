@@ -4,7 +4,7 @@ import { writeReport } from '#src/payments/write-change.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { ACCOUNT_ONE, cardPayment } from '../support/payment-requests.ts';
 import { APPROVED, UNKNOWN } from './attempt-outcomes.ts';
-import { clock, LEASE_MARGIN_MS, onScriptedPayments, payments } from './scripted-payments.ts';
+import { clock, LEASE_MARGIN_MS, onScriptedPayments, payments, type Script } from './scripted-payments.ts';
 
 const CARD = cardPayment();
 
@@ -46,21 +46,22 @@ async function answerPending(): Promise<void> {
   }
 }
 
+/** Returns a wrapper of statements that lets another replica respond just before this one first writes an outcome. */
+function stalling(): NonNullable<Script['around']> {
+  let stoodStill = false;
+  return async (statement, run) => {
+    if (statement === 'write_outcome' && !stoodStill) {
+      stoodStill = true;
+      await answerPending();
+    }
+    return run();
+  };
+}
+
 describe('a process that stalls between the approval and its commit', () => {
   it("a process that stalls before it commits an approval returns another replica's response, then commits", async () => {
     const finished: string[] = [];
-    let stoodStill = false;
-    const payment = payments.payment(CARD, {
-      outcomes: [APPROVED],
-      finished,
-      around: async (statement, run) => {
-        if (statement === 'write_outcome' && !stoodStill) {
-          stoodStill = true;
-          await answerPending();
-        }
-        return run();
-      },
-    });
+    const payment = payments.payment(CARD, { outcomes: [APPROVED], finished, around: stalling() });
     const { record, body, replayed } = await payment.send();
     expect(Payment_Status[record.status]).toBe('PENDING');
     expect(payments.encode(record)).toEqual(Buffer.from(body));
@@ -70,17 +71,13 @@ describe('a process that stalls between the approval and its commit', () => {
     expect(finished).toEqual(['SUCCEEDED, learned later']);
   });
 
-  it("a process that stalls before commit 2 needs no further read to return another replica's response", async () => {
-    let stoodStill = false;
+  it("a process that stalls before it commits an approval needs no further read to return another replica's response", async () => {
+    const stall = stalling();
     const payment = payments.payment(CARD, {
       outcomes: [APPROVED],
       around: async (statement, run) => {
         if (statement === 'find_by_key') throw away();
-        if (statement === 'write_outcome' && !stoodStill) {
-          stoodStill = true;
-          await answerPending();
-        }
-        return run();
+        return stall(statement, run);
       },
     });
     const { record, replayed } = await payment.send();

@@ -90,7 +90,7 @@ describe('the payer of a PayPal order', () => {
 
   const SEND = { send_shipping_address: true };
   const PLACE = { addressLine1: 'Carrera 7', country: 'CO' };
-  it('the payer of a PayPal order gets it at their shipping address, with what is known of it', () => {
+  it('a PayPal order is shipped to the known parts of the payer’s shipping address', () => {
     const line = { address_line_1: 'Carrera 7', country_code: 'CO' };
     const { unit, paypal } = withPayer({ shippingAddress: PLACE }, SEND);
     expect(unit.shipping).toEqual({ address: line });
@@ -104,16 +104,16 @@ describe('the payer of a PayPal order', () => {
 
   it.each<[string, Payer, object]>([
     ['the connection does not send it', { shippingAddress: PLACE }, {}],
-    ['there is none', {}, SEND],
+    ['the payer has none', {}, SEND],
     ['it lacks a country', { shippingAddress: { addressLine1: 'Carrera 7' } }, SEND],
     ['it lacks a street', { shippingAddress: { country: 'CO' } }, SEND],
-  ])('the payer of a PayPal order gets it without a shipping address if %s', (_why, payer, settings) => {
+  ])('a PayPal order has no shipping address if %s', (_why, payer, settings) => {
     const { unit, paypal } = withPayer(payer, settings);
     expect(unit).not.toHaveProperty('shipping');
     expect(paypal.experience_context.shipping_preference).toBe('NO_SHIPPING');
   });
 
-  it('the payer of a PayPal order returns nowhere if there is no return URL', () => {
+  it('a PayPal order without a return URL names no page to return to', () => {
     const { experience_context: context } = orderOf({ returnUrl: '' }).paypal;
     expect(context).not.toHaveProperty('return_url');
     expect(context).not.toHaveProperty('cancel_url');

@@ -49,7 +49,7 @@ describe("PayPal's processor response codes", () => {
     },
   );
 
-  it("PayPal's processor response code of the last decline counts if an order was declined several times", () => {
+  it('the last decline determines the outcome of an order that PayPal declined several times', () => {
     const attempt = redirectAttempt();
     const declined = (response_code: string) =>
       capturedAnswer(attempt, { status: 'DECLINED', processor_response: { response_code } });

@@ -103,6 +103,16 @@ it('a single ticket and a list of tickets are both passed on', () => {
   expect(bodyOf(cardAttempt(undefined, { additionalData: several })).airline.tickets).toEqual(['T1', 'T2']);
 });
 
+/** The part of the request that is the same for every attempt of these tests. */
+const ALWAYS_SENT = {
+  amount: 300_000,
+  currency: 'USD',
+  country: 'CO',
+  reference: 'reference-1',
+  order_number: 'order-1',
+  description: 'Two nights in Bogotá',
+};
+
 it('everything that is known about a payment is sent to the sandbox, except a URL for unverifiable notifications', () => {
   const attempt = cardAttempt(
     undefined,
@@ -150,12 +160,7 @@ it('everything that is known about a payment is sent to the sandbox, except a UR
   );
   const { card, ...rest } = bodyOf(attempt);
   expect(rest).toEqual({
-    amount: 300_000,
-    currency: 'USD',
-    country: 'CO',
-    reference: 'reference-1',
-    order_number: 'order-1',
-    description: 'Two nights in Bogotá',
+    ...ALWAYS_SENT,
     payer: {
       first_name: 'Ana',
       last_name: 'Gómez',
@@ -197,12 +202,7 @@ it('what is unknown about a payment is left out of the request to the sandbox', 
   });
   const { card, ...rest } = bodyOf(attempt);
   expect(rest).toEqual({
-    amount: 300_000,
-    currency: 'USD',
-    country: 'CO',
-    reference: 'reference-1',
-    order_number: 'order-1',
-    description: 'Two nights in Bogotá',
+    ...ALWAYS_SENT,
     payer: { phone: '300' },
     order: { items: [{}] },
     capture: true,
