@@ -82,6 +82,12 @@ const MAX_KEEP_ALIVE_MS = 30_000;
 const MAX_HEADER_LENGTH = 256;
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
 
+/**
+ * Encodes a body into memory of its own. Buffer.from, which undici uses for strings, takes it from a block of 64 KiB, and
+ * the body would keep that whole block in memory until the provider answers.
+ */
+const UTF8 = new TextEncoder();
+
 /** Thrown or passed to undici to end a request whose result is already settled; nothing else sees it. */
 const ABANDONED = new Error('abandoned');
 
@@ -178,8 +184,9 @@ function exchange(
       controller?.abort(ABANDONED);
     }, timeoutMs);
 
+    const body = request.body === undefined ? null : UTF8.encode(request.body);
     pool.dispatch(
-      { method: request.method, path: request.path, headers: request.headers, body: request.body ?? null },
+      { method: request.method, path: request.path, headers: request.headers, body },
       {
         onRequestStart(started) {
           if (controller !== undefined) fail('RESEND_REFUSED');

@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import v8 from 'node:v8';
+import vm from 'node:vm';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createHttpClient, type HttpClient, type HttpRequest } from '#src/connectors/http-client.ts';
 import { freePort } from '../support/free-port.ts';
 import { untilAsked } from './conformance-calls.ts';
@@ -116,6 +118,30 @@ describe('responses to an HTTP request', () => {
     expect(server.openSockets()).toBeLessThanOrEqual(2);
   });
 });
+
+it('a request in flight keeps only its own bytes in memory', async () => {
+  const server = await serve(() => {});
+  const client = clientOf(server.port);
+  const beforeBytes = bufferBytes();
+  const waiting = Array.from({ length: 64 }, (_, i) => {
+    // Uses up the current block, so that a body in a shared block would keep a block to itself.
+    Buffer.allocUnsafe(Buffer.poolSize / 2 - 1).fill(0);
+    Buffer.allocUnsafe(Buffer.poolSize / 2 - 1).fill(0);
+    return client.request(post(`${i}`));
+  });
+  await vi.waitFor(() => expect(server.requests).toHaveLength(64));
+  // Memory is given back in the background, some time after a collection.
+  await vi.waitFor(() => expect(bufferBytes() - beforeBytes).toBeLessThan((64 * Buffer.poolSize) / 4), 5_000);
+  await server.close();
+  await Promise.all(waiting);
+});
+
+/** Collects garbage. @returns the bytes of all buffers. */
+function bufferBytes(): number {
+  v8.setFlagsFromString('--expose-gc');
+  vm.runInNewContext('gc')();
+  return process.memoryUsage().arrayBuffers;
+}
 
 describe('requests that are not sent', () => {
   it('a request to a port that refuses connections is not_sent', async () => {
