@@ -3,6 +3,7 @@ import { run } from '#src/commands/retention.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
 import { outputOf } from '../support/run-command.ts';
+import { earlier } from '../support/tables.ts';
 
 /** Starts a service for a file's tests. Its tables are empty when a test begins. */
 export function onAgedPayments(): void {
@@ -40,7 +41,7 @@ export const pay = (body: RequestJson, key?: string) => post('/v1/payments', bod
 // The provider's notification of a success prompts one more check, during which a payment is not due for retention.
 const AWAITING_NOTIFICATION = `
   SELECT id FROM transaction t
-  WHERE t.status = 'SUCCEEDED' AND t.type IN ('PURCHASE', 'REFUND') AND t.created_at > now() - interval '1 minute'
+  WHERE t.status = 'SUCCEEDED' AND (t.capture OR t.type = 'REFUND') AND t.created_at > now() - interval '1 minute'
     AND (t.check_at IS NOT NULL OR NOT EXISTS (
       SELECT 1 FROM notification n
       WHERE n.account_id = t.account_id AND n.transaction_id = t.id AND n.settled_at IS NOT NULL
@@ -56,10 +57,7 @@ export async function age(days: number): Promise<void> {
     ['event', ['created_at']],
     ['delivery', ['created_at']],
   ] as const) {
-    // In UTC, since a distributed database cannot compute a time with a time zone from a column.
-    const aged = (column: string) =>
-      `${column} = (${column} AT TIME ZONE 'UTC' - make_interval(days => ${days})) AT TIME ZONE 'UTC'`;
-    const set = columns.map(aged).join(', ');
+    const set = columns.map((column) => `${column} = ${earlier(column, `${days} days`)}`).join(', ');
     await tables.query(`UPDATE ${table} SET ${set}`);
   }
 }

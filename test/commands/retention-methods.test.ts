@@ -6,6 +6,7 @@ import { cardData, checkoutCalls, sentCard } from '../customers/checkout.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import { outputOf, runCommand } from '../support/run-command.ts';
+import { earlier } from '../support/tables.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
 
 const CARD = '4539578763621486';
@@ -42,12 +43,12 @@ const pay = async (method: object) => {
   };
   return (await call('POST', '/v1/payments', body, { ...ONE, 'x-idempotency-key': randomUUID() })).json;
 };
-const age = (days: number) =>
-  tables.query(
-    `UPDATE vaulted_token SET created_at = created_at - make_interval(days => $1),
-       updated_at = updated_at - make_interval(days => $1), last_used_at = last_used_at - make_interval(days => $1)`,
-    [days],
+const age = (days: number) => {
+  const aged = (column: string) => `${column} = ${earlier(column, `${days} days`)}`;
+  return tables.query(
+    `UPDATE vaulted_token SET ${aged('created_at')}, ${aged('updated_at')}, ${aged('last_used_at')}`,
   );
+};
 const rows = () =>
   tables.query('SELECT id, status, active, card_number IS NOT NULL AS sealed FROM vaulted_token ORDER BY id');
 

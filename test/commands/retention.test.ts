@@ -103,7 +103,7 @@ it('retention deletes old settled notifications and deliveries, and events that 
   );
   await tables.query(
     `INSERT INTO delivery (account_id, id, webhook_id, event_id, created_at, due_at)
-     SELECT account_id, id, id, id, created_at + interval '2 hours', CASE WHEN id = (SELECT id FROM event LIMIT 1) THEN now() + interval '1 hour' END FROM event`,
+     SELECT account_id, id, id, id, created_at + interval '2 hours', CASE WHEN id = (SELECT id FROM event ORDER BY created_at LIMIT 1) THEN now() + interval '1 hour' END FROM event`,
   );
   const rules = ['--notifications', '31', '--deliveries', '10'];
   // A fifth of the notifications are 40 days old, and half of those are not settled yet.

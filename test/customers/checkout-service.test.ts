@@ -182,7 +182,7 @@ describe('paying a checkout session', () => {
       expect([status, json.code]).toEqual([400, 'CHECKOUT_SESSION_NOT_FOUND']);
     }
     const rows = await tables.query(
-      `SELECT p.id FROM payment p JOIN single_use u ON u.payment_id = p.id WHERE u.object_id = $1`,
+      `SELECT p.id FROM payment p JOIN single_use u ON u.account_id = p.account_id AND u.payment_id = p.id WHERE u.object_id = $1`,
       [session],
     );
     expect(rows.length).toBe(1);

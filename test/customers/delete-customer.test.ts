@@ -10,6 +10,7 @@ import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
 import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { lockWaits } from '../support/tables.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, webhook, event' });
 
@@ -62,14 +63,7 @@ function keepingChange({ paymentId, transactionId, vault }: Claim): StoredChange
 const WRITTEN = { kind: 'written', earlier: undefined };
 const remove = (on: Database) => deleteCustomer({ database: on }, ACCOUNT_ONE, customer);
 const cards = () => tables.query('SELECT status, active, card_number FROM vaulted_token');
-const oneWaits = () =>
-  expect
-    .poll(() =>
-      tables.query(
-        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      ),
-    )
-    .toHaveLength(1);
+const oneWaits = () => expect.poll(() => lockWaits(tables)).toBe(1);
 
 describe('deleting a customer while a payment that stores a card is claimed', () => {
   it('deleting a customer waits for the claim of a payment, and erases the card that the claim stored', async () => {
@@ -128,7 +122,9 @@ describe('deleting a customer while a payment that stores a card is claimed', ()
   });
 
   it('updating a customer does not block the claim of a payment that stores a card', async () => {
-    await held.query('SELECT FROM customer WHERE id = $1 FOR NO KEY UPDATE', [customer]);
+    await held.query('SELECT 1 FROM customer WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE', [
+      ...[ACCOUNT_ONE, customer],
+    ]);
     await claimPayment(database, keepingClaim());
     await held.query('COMMIT');
     expect(await cards()).toEqual([{ status: 'ENROLLED', active: false, card_number: 'sealed' }]);

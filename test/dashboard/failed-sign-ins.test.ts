@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import { OWN_FORM, signIn } from '../support/dashboard.ts';
 import { onService, server, tables } from '../support/on-service.ts';
+import { failWrites } from '../support/tables.ts';
 
 const trustedProxies = new BlockList();
 trustedProxies.addAddress('127.0.0.1');
@@ -46,11 +47,9 @@ it('failed sign-ins are audited per address and minute, including throttled ones
 });
 
 it('a wrong key is refused even if its audit entry cannot be written, and the failure is logged', async () => {
-  await tables.query(`
-    CREATE FUNCTION fail_sign_ins() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$;
-    CREATE TRIGGER fail_sign_ins BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION fail_sign_ins()`);
+  const mend = await failWrites(tables, 'audit_log', 'P0001');
   expect(await tryWrongKey('203.0.113.50')).toBe(401);
-  await tables.query('DROP TRIGGER fail_sign_ins ON audit_log; DROP FUNCTION fail_sign_ins()');
+  await mend();
   expect(server.logLines.join()).toContain('a failed sign-in could not be recorded');
   expect(await tryWrongKey('203.0.113.50')).toBe(401);
   expect(triesOf((await entries()).filter(({ actor }) => actor === 'unknown from 203.0.113.50'))).toBe(1);

@@ -16,6 +16,7 @@ import {
 import { onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { startTestServer } from '../support/server.ts';
+import { failWrites } from '../support/tables.ts';
 
 let operator: Operator;
 let merchant: Merchant;
@@ -163,16 +164,11 @@ describe('operators', () => {
   });
 
   it('a refund whose result cannot be audited is not shown or audited as unsent', async () => {
-    await tables.query(`
-      CREATE FUNCTION fail_on_results() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        IF NEW.detail LIKE 'SUCCEEDED,%' THEN RAISE EXCEPTION 'the disk is full' USING ERRCODE = '53100'; END IF;
-        RETURN NEW;
-      END $$`);
-    await tables.query(`CREATE TRIGGER fail_on_results BEFORE INSERT ON audit_log
-      FOR EACH ROW EXECUTE FUNCTION fail_on_results()`);
+    const DISK_FULL = '53100';
+    const mend = await failWrites(tables, 'audit_log', DISK_FULL, "detail NOT LIKE 'SUCCEEDED,%'");
     const paid = await merchant.pay();
     const sent = await operator.post(`${pathOf(paid)}/refund`, { amount: '1.25', key: randomUUID() });
-    await tables.query('DROP TRIGGER fail_on_results ON audit_log');
+    await mend();
     expect(await merchant.refundsOf(paid)).toHaveLength(1);
     expect([sent.status, await sent.text()]).toEqual([500, expect.not.stringContaining('nothing was sent')]);
     const recorded = await tables.query('SELECT detail FROM audit_log WHERE subject = $1', [paid.id]);
@@ -183,11 +179,9 @@ describe('operators', () => {
     const leaving = await signIn(server, SANDBOX_OPERATOR_KEY);
     const recorded = () => tables.query("SELECT FROM audit_log WHERE action = 'sign-out'");
     const before = (await recorded()).length;
-    await tables.query(`CREATE FUNCTION fail_audit() RETURNS trigger LANGUAGE plpgsql AS
-      $$ BEGIN RAISE EXCEPTION 'made to fail' USING ERRCODE = '57P03'; END $$;
-      CREATE TRIGGER fail_audit BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION fail_audit()`);
+    const mend = await failWrites(tables, 'audit_log', '57P03');
     expect((await leaving.post('/sign-out')).status).toBe(503);
-    await tables.query('DROP TRIGGER fail_audit ON audit_log; DROP FUNCTION fail_audit()');
+    await mend();
     expect((await leaving.get('')).status).toBe(200);
     expect((await leaving.post('/sign-out')).status).toBe(303);
     expect([(await leaving.get('')).status, (await recorded()).length - before]).toEqual([303, 1]);

@@ -87,16 +87,16 @@ describe('the search', () => {
 
   it('the search by reference and status finds a payment behind many newer ones with the same reference', async () => {
     await tables.query(
-      `WITH made AS (
-         INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, created_at)
-         SELECT gen_random_uuid(), p.account_id, 'recurring ' || n, p.request_hash, p.request_shape, 'DECLINED', d.record, p.created_at + interval '1 ms'
-         FROM payment p, payment d, generate_series(1, 60) AS n WHERE p.id = $1 AND d.id = $2
-         RETURNING account_id, id
-       )
-       INSERT INTO transaction (account_id, id, payment_id, connection_id, connection_identity, status,
-         amount_minor_units, currency, capture, merchant_reference)
-       SELECT account_id, gen_random_uuid(), id, 'sandbox-one', 'x', 'DECLINED', 1, 'USD', true, 'booking-7' FROM made`,
+      `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, created_at)
+       SELECT gen_random_uuid(), account_id, 'recurring ' || n, p.request_hash, p.request_shape, 'DECLINED', d.record, p.created_at + interval '1 ms'
+       FROM payment p JOIN payment d USING (account_id), generate_series(1, 60) AS n WHERE p.id = $1 AND d.id = $2`,
       [first.id, declined.id],
+    );
+    await tables.query(
+      `INSERT INTO transaction (account_id, id, payment_id, connection_id, connection_identity, status,
+         amount_minor_units, currency, capture, merchant_reference)
+       SELECT account_id, gen_random_uuid(), id, 'sandbox-one', 'x', 'DECLINED', 1, 'USD', true, 'booking-7'
+       FROM payment WHERE idempotency_key LIKE 'recurring %'`,
     );
     const chosen = await found({ text: 'booking-7', by: 'reference', status: 'SUCCEEDED' });
     await tables.query(
@@ -172,34 +172,38 @@ it('pages of results list every payment once while others are added; a page toke
   expect(seen.length).toBeGreaterThanOrEqual(119);
 });
 
-it('each search uses an index that starts with the account, and sorts no table', async () => {
-  const statements = await import('#src/store/tables/search-payments.ts');
-  const texts: { name: string; text: string }[] = [];
-  const query = async (statement: { name: string; text: string }) => {
-    texts.push(statement);
-    return { rows: [] };
-  };
-  const recorder = { query } as never;
-  const ofOne = { accountIds: [ACCOUNT_ONE], from: undefined, before: undefined };
-  for (const over of [
-    {},
-    { status: 'DECLINED' },
-    { merchantOrderId: 'a' },
-    { cardLastFour: '1111' },
-    { cardLastFour: '1111', status: 'DECLINED' },
-  ]) {
-    const all = { merchantOrderId: undefined, cardLastFour: undefined, status: undefined };
-    await statements.searchPayments(recorder, { ...ofOne, ...all, ...over }, undefined);
-  }
-  await statements.findPaymentsById(recorder, randomUUID());
-  await statements.findPaymentsByReference(recorder, { ...ofOne, status: undefined }, ['sandbox-one'], 'a');
-  await tables.query('SET enable_seqscan = off');
-  for (const { name, text } of texts) {
-    const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${text}`);
-    const plan = rows.map((row) => String(row['QUERY PLAN'])).join('\n');
-    expect([name, plan]).toEqual([name, expect.not.stringMatching(/Seq Scan on (payment|transaction)/)]);
-  }
-});
+// A distributed engine does not explain generic plans.
+it.skipIf(process.env.CITUS_URL)(
+  'each search uses an index that starts with the account, and sorts no table',
+  async () => {
+    const statements = await import('#src/store/tables/search-payments.ts');
+    const texts: { name: string; text: string }[] = [];
+    const query = async (statement: { name: string; text: string }) => {
+      texts.push(statement);
+      return { rows: [] };
+    };
+    const recorder = { query } as never;
+    const ofOne = { accountIds: [ACCOUNT_ONE], from: undefined, before: undefined };
+    for (const over of [
+      {},
+      { status: 'DECLINED' },
+      { merchantOrderId: 'a' },
+      { cardLastFour: '1111' },
+      { cardLastFour: '1111', status: 'DECLINED' },
+    ]) {
+      const all = { merchantOrderId: undefined, cardLastFour: undefined, status: undefined };
+      await statements.searchPayments(recorder, { ...ofOne, ...all, ...over }, undefined);
+    }
+    await statements.findPaymentsById(recorder, randomUUID());
+    await statements.findPaymentsByReference(recorder, { ...ofOne, status: undefined }, ['sandbox-one'], 'a');
+    await tables.query('SET enable_seqscan = off');
+    for (const { name, text } of texts) {
+      const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${text}`);
+      const plan = rows.map((row) => String(row['QUERY PLAN'])).join('\n');
+      expect([name, plan]).toEqual([name, expect.not.stringMatching(/Seq Scan on (payment|transaction)/)]);
+    }
+  },
+);
 
 it('the search finds an order or a reference that looks like an ID', async () => {
   const [order, reference] = [randomUUID(), randomUUID()];

@@ -21,7 +21,7 @@ import { type Behaviour, type LedgerProvider, ledgerProvider } from '../payments
 import type { OperatedPayments } from '../payments/operated-payments.ts';
 import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
-import type { Tables } from '../support/tables.ts';
+import { earlier, type Tables } from '../support/tables.ts';
 import { judge } from './judge.ts';
 
 /*
@@ -239,10 +239,8 @@ async function recover(deps: Deps, tables: Tables): Promise<void> {
   for (let times = 0; times < MOST_CHECKS; times++) {
     await makeDue(tables);
     // A provider without the transaction is queried for two days, so the clock has to advance.
-    await tables.query(
-      `UPDATE notification SET received_at = received_at - interval '1 day',
-         check_at = CASE WHEN check_at IS NOT NULL THEN now() END`,
-    );
+    await tables.query(`UPDATE notification SET received_at = ${earlier('received_at', '1 day')}`);
+    await tables.query('UPDATE notification SET check_at = now() WHERE check_at IS NOT NULL');
     await checkDue(deps);
     const open = await tables.query(
       `SELECT 1 FROM transaction WHERE status IN ('PENDING', 'CREATED')

@@ -3,6 +3,7 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { MAX_SETTLED, readOpenNews, settleServed } from '#src/store/tables/open-news.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { earlier, lockWaits } from '../support/tables.ts';
 import {
   asked,
   checkAt,
@@ -69,7 +70,7 @@ it('a notification that another process has locked is still settled', async () =
   });
   let over: Promise<unknown> | undefined;
   await payments.database.transaction(async (run) => {
-    await run('SELECT FROM notification LIMIT 1 FOR UPDATE');
+    await run('SELECT 1 FROM notification WHERE account_id = $1 LIMIT 1 FOR UPDATE', [ACCOUNT_ONE]);
     over = check();
     await looking.promise;
     answers.resolve();
@@ -91,8 +92,7 @@ it('a notification that another process settles during a look-up keeps its resul
       "UPDATE notification SET result = 'applied', settled_at = now() WHERE deduplication_key = $1";
     await run(settle, [other.deduplicationKey]);
     settling = settleServed(payments.database, transactionId, one, 'unchanged', true);
-    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    await expect.poll(() => payments.tables.query(waiting)).toHaveLength(1);
+    await expect.poll(() => lockWaits(payments.tables)).toBe(1);
   });
   expect(await settling).toBe(1);
   const result = 'SELECT result FROM notification WHERE deduplication_key = $1';
@@ -118,7 +118,7 @@ it('a notification that comes during a look-up waits for another look-up', async
   expect(await checkAt()()).toBe(0);
   const [row] = await payments.tables.query(
     `SELECT extract(epoch FROM t.check_at - n.received_at)::float8 AS apart_s
-     FROM transaction t, notification n ORDER BY n.received_at OFFSET 1 LIMIT 1`,
+     FROM transaction t JOIN notification n USING (account_id) ORDER BY n.received_at OFFSET 1 LIMIT 1`,
   );
   // Two look-ups that notifications prompt are at least two seconds apart.
   expect(row?.apart_s).toBeGreaterThan(1.99);
@@ -172,7 +172,7 @@ it('a notification whose look-up the provider does not answer delays no other no
 it('a second reference is looked up within two seconds, however old its notification is', async () => {
   const payment = await payments.pay({ wallet: true });
   for (const reference of ['one', 'another']) await notify(payment, 1, { reference });
-  await payments.tables.query("UPDATE notification SET received_at = received_at - interval '1 hour'");
+  await payments.tables.query(`UPDATE notification SET received_at = ${earlier('received_at', '1 hour')}`);
   await checkAt()();
   expect([asked.length, results, await queued()]).toEqual([1, ['unchanged'], 1]);
   const [row] = await payments.tables.query(

@@ -8,6 +8,7 @@ import { routeNews } from '#src/payments/check/route-news.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { payments } from '../payments/operated-payments.ts';
+import { earlier } from '../support/tables.ts';
 
 /* Payments that notifications report on. */
 
@@ -70,15 +71,10 @@ export async function notify(
 
 /** Moves the database's clock ahead by the given seconds, by setting every stored time back. */
 export async function pass(seconds: number): Promise<void> {
-  const earlier = 'make_interval(secs => $1)';
+  const back = (column: string) => `${column} = ${earlier(column, `${seconds} s`)}`;
+  await payments.tables.query(`UPDATE transaction SET ${back('check_at')}, ${back('created_at')}`);
   await payments.tables.query(
-    `UPDATE transaction SET check_at = check_at - ${earlier}, created_at = created_at - ${earlier}`,
-    [seconds],
-  );
-  await payments.tables.query(
-    `UPDATE notification SET received_at = received_at - ${earlier}, check_at = check_at - ${earlier},
-       settled_at = settled_at - ${earlier}`,
-    [seconds],
+    `UPDATE notification SET ${back('received_at')}, ${back('check_at')}, ${back('settled_at')}`,
   );
 }
 

@@ -7,6 +7,7 @@ import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
 import { receiveNotification } from '#src/payments/check/receive-notification.ts';
 import { newsPauseS } from '#src/payments/model/schedule.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { earlier } from '../support/tables.ts';
 import { pass } from './notified-payments.ts';
 
 /** The result of each notification, in the order in which they were settled. */
@@ -61,10 +62,8 @@ async function notify(
 ): Promise<string> {
   const deps = depsOf(connection);
   // Lets the pause since the previous check pass.
-  await payments.tables.query(
-    `UPDATE notification SET settled_at = settled_at - interval '1 minute',
-       check_at = CASE WHEN check_at IS NOT NULL THEN now() END`,
-  );
+  await payments.tables.query(`UPDATE notification SET settled_at = ${earlier('settled_at', '1 minute')}`);
+  await payments.tables.query('UPDATE notification SET check_at = now() WHERE check_at IS NOT NULL');
   const received = await receiveNotification(
     { ...deps, nowMs: () => Date.now(), wake: () => {}, notifications: { received: () => {} } },
     'ledger',
@@ -234,11 +233,9 @@ describe('notifications', () => {
     const mute = connectionOf({ lookUp: undefined });
     await notify(mute, { transactionId: transactionOf(payment), minorUnits: 10_000 });
     expect(results).toEqual([]);
-    const times =
-      "SELECT t.check_at > now() + interval '50 seconds' AS leased, n.check_at > now() AS searched";
-    expect(await payments.tables.query(`${times} FROM transaction t, notification n`)).toEqual([
-      { leased: true, searched: true },
-    ]);
+    const times = `SELECT (SELECT check_at > now() + interval '50 seconds' FROM transaction) AS leased,
+      (SELECT check_at > now() FROM notification) AS searched`;
+    expect(await payments.tables.query(times)).toEqual([{ leased: true, searched: true }]);
     // The process that claimed the payment has died, so the notification is processed after the lease.
     await pass(60);
     await checkDue(depsOf(mute));

@@ -74,7 +74,9 @@ it('an operation on a payment with 199 transactions is claimed, and with 200 ref
   await expect(claim(asked(payment))).rejects.toMatchObject({ reason: 'OPERATION_LIMIT_REACHED' });
   expect(await stateOf()).toEqual(before);
   await payments.tables.query(
-    "DELETE FROM transaction WHERE ctid = (SELECT ctid FROM transaction WHERE status = 'DECLINED' LIMIT 1)",
+    `DELETE FROM transaction WHERE account_id = $1
+       AND id = (SELECT id FROM transaction WHERE account_id = $1 AND status = 'DECLINED' LIMIT 1)`,
+    [ACCOUNT_ONE],
   );
   expect((await claim(asked(payment))).written.transactionId).toBeDefined();
 });

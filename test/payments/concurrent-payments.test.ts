@@ -29,7 +29,7 @@ afterAll(() => patient?.close());
 async function made(idempotencyKey: string): Promise<{ payments: number; charges: number }> {
   const [row] = await tables.query(
     `SELECT count(DISTINCT p.id)::int AS payments, count(l.id)::int AS charges
-     FROM payment p JOIN transaction t ON t.payment_id = p.id
+     FROM payment p JOIN transaction t ON t.account_id = p.account_id AND t.payment_id = p.id
      LEFT JOIN sandbox.ledger l ON l.idempotency_key = t.id::text
      WHERE p.idempotency_key = $1`,
     [idempotencyKey],

@@ -28,7 +28,7 @@ function countedSlots() {
 /** Writes PENDING for every payment, as a replica does that has claimed the attempt and learned nothing. */
 async function answerPending(): Promise<void> {
   const rows = await payments.tables.query(
-    `UPDATE transaction t SET fence = fence + 1 FROM payment p WHERE p.id = t.payment_id
+    `UPDATE transaction t SET fence = fence + 1 FROM payment p WHERE p.account_id = t.account_id AND p.id = t.payment_id
      RETURNING p.id AS payment_id, t.id AS transaction_id, t.fence`,
   );
   for (const { payment_id, transaction_id, fence } of rows) {

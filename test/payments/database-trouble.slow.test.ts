@@ -4,9 +4,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
 import { sandboxCatalogue } from '../support/catalogues.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
+import { ACCOUNT_ONE, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
+import { failWrites, openTables, type Tables } from '../support/tables.ts';
 
 const WAIT_MS = 300;
 /** Longer than the sandbox's delayed approval. */
@@ -123,12 +123,8 @@ describe('a database that is unavailable before the claim', () => {
   });
 });
 
-/** Fails every UPDATE of payments with an SQLSTATE, as PostgreSQL itself would. */
-const failUpdates = (sqlState: string) => `
-  CREATE FUNCTION fail_update() RETURNS trigger LANGUAGE plpgsql AS
-    $$ BEGIN RAISE EXCEPTION 'made to fail' USING ERRCODE = '${sqlState}'; END $$;
-  CREATE TRIGGER fail_update BEFORE UPDATE ON payment FOR EACH ROW EXECUTE FUNCTION fail_update()`;
-const MEND_UPDATES = 'DROP TRIGGER fail_update ON payment; DROP FUNCTION fail_update()';
+/** Fails every UPDATE of payments with an SQLSTATE: each raises the version. */
+const failUpdates = (sqlState: string) => failWrites(tables, 'payment', sqlState, 'version = 0');
 
 describe('an outcome that cannot be written', () => {
   it.each([
@@ -139,7 +135,7 @@ describe('an outcome that cannot be written', () => {
     async (_name, number, status, sqlState) => {
       database = await createTestDatabase();
       await start();
-      await tables.query(failUpdates(sqlState));
+      const mend = await failUpdates(sqlState);
       const headers = headersOne();
       const request = withField(cardPayment(number), 'payment_method.vault_on_success', true);
       for (const protocol of PROTOCOLS) {
@@ -150,7 +146,7 @@ describe('an outcome that cannot be written', () => {
       expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
       expect(server.logLines.join('')).toContain('could not be written yet');
 
-      await tables.query(MEND_UPDATES);
+      await mend();
       await expect
         .poll(async () => (await clients.create('rest', request, headers)).status, { interval: 100 })
         .toBe(201);
@@ -178,7 +174,7 @@ describe('an outcome that cannot be written', () => {
     const first = clients.create('rest', cardPayment(APPROVED_AFTER_DELAY), headers);
     await expect.poll(async () => (await tables.counts()).payments).toBe(1);
     await tables.query('BEGIN');
-    await tables.query('SELECT 1 FROM payment FOR UPDATE');
+    await tables.query('SELECT 1 FROM payment WHERE account_id = $1 FOR UPDATE', [ACCOUNT_ONE]);
     expect(await first).toMatchObject({ status: 409, reason: 'REQUEST_IN_PROGRESS' });
     await tables.query('COMMIT');
     await expect
@@ -190,7 +186,7 @@ describe('an outcome that cannot be written', () => {
   it('an outcome that an internal fault keeps from being written is an internal error', async () => {
     database = await createTestDatabase();
     await start();
-    await tables.query(failUpdates('22023'));
+    await failUpdates('22023');
     const headers = headersOne();
     const reply = await clients.create('rest', cardPayment(), headers);
     expect([reply.status, reply.reason]).toEqual([500, 'INTERNAL_ERROR']);
@@ -228,7 +224,7 @@ it('every payment that succeeds has one charge, even if the database keeps break
   const [sum] = await tables.query(`
     SELECT count(*)::int AS payments, count(*) FILTER (WHERE p.status = 'SUCCEEDED')::int AS succeeded,
       count(l.id)::int AS charged, count(*) FILTER (WHERE p.status = 'SUCCEEDED' AND l.id IS NOT NULL)::int AS both
-    FROM payment p JOIN transaction t ON t.payment_id = p.id
+    FROM payment p JOIN transaction t ON t.account_id = p.account_id AND t.payment_id = p.id
     LEFT JOIN sandbox.ledger l ON l.idempotency_key = t.id::text AND l.status = 'approved'`);
   expect(sum?.payments).toBe(keys.length);
   expect([sum?.charged, sum?.both]).toEqual([sum?.succeeded, sum?.succeeded]);

@@ -8,7 +8,7 @@ import { reportDispute } from '#src/payments/check/external-reports.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { notified } from '../support/news.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { wantEveryEvent } from '../support/tables.ts';
+import { earlier, wantEveryEvent } from '../support/tables.ts';
 import { alarms, deps, news, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
 import { checkOperations, leaveOperations, lookAgain } from './kept-news.ts';
 import { payments } from './operated-payments.ts';
@@ -249,7 +249,7 @@ describe('a refund made at the provider itself', () => {
     async (isPurchase) => {
       const payment = await payments.pay({ capture: isPurchase });
       // The payment's age makes no difference: only a recent refund may be missing from the totals.
-      await payments.tables.query("UPDATE transaction SET created_at = created_at - interval '2 hours'");
+      await payments.tables.query(`UPDATE transaction SET created_at = ${earlier('created_at', '2 hours')}`);
       payments.provider.elsewhere(idOf(payment), { captured: isPurchase ? 0n : 10_000n, refunded: 2_000n });
       await news(payment);
       payments.provider.elsewhere(idOf(payment), { refunded: -2_000n });

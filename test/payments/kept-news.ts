@@ -12,7 +12,7 @@ export async function lookAgain(deps: CheckerDeps): Promise<string> {
   const settled = (_connectionId: string, result: string) => results.push(result);
   await checkOnly(
     { ...deps, settled },
-    'id IN (SELECT transaction_id FROM notification WHERE settled_at IS NULL)',
+    '(account_id, id) IN (SELECT account_id, transaction_id FROM notification WHERE settled_at IS NULL)',
   );
   return results.at(-1) ?? 'waiting';
 }
@@ -23,9 +23,9 @@ export const checkOperations = (deps: CheckerDeps): Promise<number> =>
 
 async function checkOnly(deps: CheckerDeps, isDue: string): Promise<number> {
   await tables.query(
-    `UPDATE transaction SET check_at = now() + CASE WHEN ${isDue} THEN interval '0' ELSE interval '1 hour' END
-     WHERE check_at IS NOT NULL`,
+    "UPDATE transaction SET check_at = now() + interval '1 hour' WHERE check_at IS NOT NULL",
   );
+  await tables.query(`UPDATE transaction SET check_at = now() WHERE check_at IS NOT NULL AND ${isDue}`);
   return checkDue(deps);
 }
 

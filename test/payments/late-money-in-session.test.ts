@@ -9,7 +9,7 @@ import { readSession } from '#src/store/tables/checkout-sessions.ts';
 import { notified } from '../support/news.ts';
 import { databaseUrl } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { openTables } from '../support/tables.ts';
+import { lockWaits, openTables } from '../support/tables.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 let request: CreatePaymentRequest;
@@ -112,16 +112,12 @@ it('a late payment does not deadlock with a payment claimed in its session at th
     if (hasSqlState(error, '40P01')) deadlocks += 1;
   };
   const deps = { ...payments.deps, observer: { ...payments.deps.observer, finishFailed } };
-  const { database } = payments;
   const claiming = await openTables(databaseUrl());
-  const [claim] = await claiming.query('SELECT pg_backend_pid() AS pid');
-  const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
-  const waiting = async () => (await database.query({ name: 'waiting', text }, [claim?.pid])).rowCount;
   // Writes in the same order as a claim: first the session, then its use.
   await claiming.query('BEGIN');
   await claiming.query('UPDATE checkout_session SET payment_id = $2 WHERE id = $1', [session, other]);
   const late = payerPays(payment, deps);
-  await expect.poll(waiting).toBe(1);
+  await expect.poll(() => lockWaits(payments.tables)).toBe(1);
   await claiming.query('INSERT INTO single_use VALUES ($1, $2, $3)', [ACCOUNT_ONE, session, other]);
   await claiming.query('COMMIT');
   await claiming.close();

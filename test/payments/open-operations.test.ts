@@ -7,6 +7,7 @@ import {
 import { checkDue } from '#src/payments/check/checker.ts';
 import { type OpenOutcomes, watchOpenOutcomes } from '#src/payments/check/open-outcomes.ts';
 import { capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
+import { earlier } from '../support/tables.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
@@ -43,7 +44,7 @@ it('the watch over open outcomes counts open operations and redirected payers, b
   const capture = create(CapturePaymentRequestSchema, { paymentId: authorization.id });
   await capturePayment(payments.deps, capture, payments.caller());
   await payments.tables.query(
-    "UPDATE transaction SET created_at = created_at - interval '1 hour' WHERE type = 'REFUND'",
+    `UPDATE transaction SET created_at = ${earlier('created_at', '1 hour')} WHERE type = 'REFUND'`,
   );
 
   const counted = await followUps();

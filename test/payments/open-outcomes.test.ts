@@ -18,7 +18,7 @@ import { createTestDatabase, openTestDatabase, type TestDatabase } from '../supp
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { RESPONSES, shownUnder } from '../support/stored-responses.ts';
-import { openTables, type Tables } from '../support/tables.ts';
+import { earlier, openTables, type Tables } from '../support/tables.ts';
 
 let test: TestDatabase;
 let database: Database;
@@ -95,7 +95,7 @@ const UNASKABLE = [
 ];
 
 const passTime = (seconds: number) =>
-  tables.query('UPDATE transaction SET check_at = check_at - make_interval(secs => $1)', [seconds]);
+  tables.query(`UPDATE transaction SET check_at = ${earlier('check_at', `${seconds} s`)}`);
 
 async function answerOf({ idempotencyKey }: OpenAttempt): Promise<string | undefined> {
   return shownUnder(await findByKey(database, ACCOUNT_ONE, idempotencyKey));

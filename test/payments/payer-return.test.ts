@@ -12,6 +12,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { type Checker, checkDue, startChecker } from '#src/payments/check/checker.ts';
 import { callbackAddress, closePayment, returnPayer } from '#src/payments/check/payer-return.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { earlier } from '../support/tables.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 import { idOf } from './requested-operations.ts';
 
@@ -72,7 +73,7 @@ async function expire() {
 
 /** Lets the pause before the next look-up pass. */
 const pass = () =>
-  payments.tables.query(`UPDATE notification SET settled_at = settled_at - interval '1 hour'`);
+  payments.tables.query(`UPDATE notification SET settled_at = ${earlier('settled_at', '1 hour')}`);
 
 /** Counts the writes of the one transaction: each stored return adds one. */
 const fence = async () => Number((await payments.tables.query('SELECT fence FROM transaction'))[0]?.fence);
@@ -180,7 +181,7 @@ it('each distinct piece of evidence that payers bring prompts its own look-up, o
   checker = start();
   await expect.poll(() => asked.length).toBe(1);
   const isApart = `SELECT bool_or(t.check_at >= n.settled_at + interval '2 s') AS "isApart"
-    FROM notification n JOIN transaction t ON t.id = n.transaction_id`;
+    FROM notification n JOIN transaction t ON t.account_id = n.account_id AND t.id = n.transaction_id`;
   await expect.poll(() => payments.tables.query(isApart)).toEqual([{ isApart: true }]);
   await passWaiting();
   await Promise.all(back);

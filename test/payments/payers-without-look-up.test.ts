@@ -5,6 +5,7 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { payerDid } from '../support/news.ts';
+import { earlier } from '../support/tables.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
@@ -122,8 +123,8 @@ describe('a redirect at a provider without look-up', () => {
     const connection = mute({
       complete: async () => {
         // Every call may take its full deadline.
-        const passed = 'UPDATE transaction SET check_at = check_at - make_interval(secs => $1)';
-        await payments.tables.query(passed, [connection.deadlineMs / 1000]);
+        const due = earlier('check_at', `${connection.deadlineMs} ms`);
+        await payments.tables.query(`UPDATE transaction SET check_at = ${due}`);
         await checkDue(at(connection));
         return lost;
       },

@@ -102,7 +102,7 @@ export async function rowOf(attempt: OpenAttempt): Promise<Record<string, unknow
   const [row] = await tables.query(
     `SELECT p.status, t.status AS transaction_status, t.fence,
       extract(epoch FROM t.check_at - now())::float8 AS due_in_s
-      FROM payment p JOIN transaction t ON t.payment_id = p.id WHERE p.id = $1`,
+      FROM payment p JOIN transaction t ON t.account_id = p.account_id AND t.payment_id = p.id WHERE p.id = $1`,
     [attempt.paymentId],
   );
   return row ?? {};

@@ -100,7 +100,7 @@ export const LEASE_MARGIN_MS = 60_000;
 const SCHEDULE = { leaseMarginMs: LEASE_MARGIN_MS, firstCheckMs: 1, closingMarginMs: -60_000 };
 
 const STOOD = `SELECT t.connection_id, t.status, t.check_at > now() AS leased, p.status AS payment_status, p.record
-  FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1`;
+  FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id WHERE t.id = $1`;
 
 /** Condition of an attempt with an unknown outcome. */
 const IS_OPEN = `check_at IS NOT NULL AND status IN ('CREATED', 'PENDING') AND NOT awaits_payer

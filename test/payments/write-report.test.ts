@@ -72,7 +72,7 @@ const rowOf = async ({ transactions }: Payment) =>
       `SELECT t.status, t.reference, round(extract(epoch FROM t.check_at - t.updated_at))::integer AS check_in_s,
          p.status AS payment, p.version, p.captured_minor_units AS captured, p.refunded_minor_units AS refunded,
          p.released, p.open_operation IS NOT NULL AS open
-       FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1`,
+       FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id WHERE t.id = $1`,
       [transactions?.id],
     )
   )[0];

@@ -6,14 +6,15 @@ import { addBystanders } from '../support/bystanders.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { earlier } from '../support/tables.ts';
 import { changeOf, OPEN } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token', maxConnections: 8 });
 
 /** Makes a transaction due by moving its check back in time. */
 const passTime = ({ transactionId }: OpenAttempt, seconds: number) =>
-  tables.query('UPDATE transaction SET check_at = check_at - make_interval(secs => $2) WHERE id = $1', [
-    ...[transactionId, seconds],
+  tables.query(`UPDATE transaction SET check_at = ${earlier('check_at', `${seconds} s`)} WHERE id = $1`, [
+    transactionId,
   ]);
 
 const HERE = { connectionId: 'scripted', identity: 'scripted' };
@@ -125,35 +126,41 @@ describe('taking due transactions', () => {
   it('a locked transaction is skipped without waiting, and the next is taken', async () => {
     const [first, second] = [await claimAttempt(database), await claimAttempt(database)];
     await tables.query('BEGIN');
-    await tables.query('SELECT id FROM transaction WHERE id = $1 FOR UPDATE', [first.transactionId]);
+    await tables.query('SELECT id FROM transaction WHERE account_id = $1 AND id = $2 FOR UPDATE', [
+      ...[ACCOUNT_ONE, first.transactionId],
+    ]);
     const gaveUp = setTimeout(() => tables.query('ROLLBACK'), 3_000);
     expect(idsOf(await take())).toEqual([second.transactionId]);
     clearTimeout(gaveUp);
     await tables.query('ROLLBACK');
   });
 
-  it('taking due transactions of one connection does not read the many transactions of another connection', async () => {
-    await tables.query(
-      `INSERT INTO transaction
+  // Counts the rows that PostgreSQL itself reads.
+  it.skipIf(process.env.CITUS_URL)(
+    'taking due transactions of one connection does not read the many transactions of another connection',
+    async () => {
+      await tables.query(
+        `INSERT INTO transaction
          (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units, currency, capture, check_at)
        SELECT gen_random_uuid(), id, id, 'hanging', 'hanging', 'PENDING', 1, 'USD', true,
          CASE WHEN i % 2 = 0 THEN now() - interval '1 hour' END
        FROM (SELECT gen_random_uuid() AS id, i FROM generate_series(1, 50000) i) other`,
-    );
-    await tables.query('ANALYZE transaction');
-    await claimAttempt(database);
-    const rowsRead = await database.transaction(async (run) => {
-      await run('SET LOCAL plan_cache_mode = force_generic_plan');
-      const inside: Database = { ...database, query: ({ text }, values) => run(text, values) };
-      expect(await takeDue(inside, HERE, { limit: 20, leaseS: 60 })).toHaveLength(1);
-      const { rows } = await run<{ read: number }>(
-        `SELECT sum(seq_tup_read + idx_tup_fetch)::integer AS read FROM pg_stat_xact_user_tables
-         WHERE relname = 'transaction'`,
       );
-      return rows[0]?.read;
-    });
-    expect(rowsRead).toBeLessThan(1_000);
-  });
+      await tables.query('ANALYZE transaction');
+      await claimAttempt(database);
+      const rowsRead = await database.transaction(async (run) => {
+        await run('SET LOCAL plan_cache_mode = force_generic_plan');
+        const inside: Database = { ...database, query: ({ text }, values) => run(text, values) };
+        expect(await takeDue(inside, HERE, { limit: 20, leaseS: 60 })).toHaveLength(1);
+        const { rows } = await run<{ read: number }>(
+          `SELECT sum(seq_tup_read + idx_tup_fetch)::integer AS read FROM pg_stat_xact_user_tables
+         WHERE relname = 'transaction'`,
+        );
+        return rows[0]?.read;
+      });
+      expect(rowsRead).toBeLessThan(1_000);
+    },
+  );
 });
 
 describe('taking attempts that cannot be looked up', () => {

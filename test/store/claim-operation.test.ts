@@ -6,6 +6,7 @@ import { addBystanders } from '../support/bystanders.ts';
 import { approvedPayment, operationClaimOf as claimOf } from '../support/operation-claims.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { earlier } from '../support/tables.ts';
 
 const LEASE_S = 60;
 
@@ -20,7 +21,7 @@ const everything = async () => [
 
 describe('claiming an operation', () => {
   it('claiming an operation opens it, inserts its transaction with a lease, and affects no other payment', async () => {
-    const base = await approved({ payment: "updated_at = created_at - interval '1 s'" });
+    const base = await approved({ payment: `updated_at = ${earlier('created_at', '1 s')}` });
     const claim = claimOf(base, { status: 'CLAIMED' });
     const others = await addBystanders(tables, base.paymentId);
     expect(await claimOperation(database, claim)).toBe(true);

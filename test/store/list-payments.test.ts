@@ -47,7 +47,9 @@ describe('pages of payments', () => {
     await Promise.all(Array.from({ length: 60 }, () => claimAttempt(database)));
     // Payments with the same microsecond are ordered by their ids.
     await tables.query(
-      'UPDATE payment SET created_at = (SELECT min(created_at) FROM payment) WHERE random() < 0.5',
+      `UPDATE payment SET created_at = (SELECT min(created_at) FROM payment WHERE account_id = $1)
+       WHERE account_id = $1 AND hashtext(id::text) > 0`,
+      [ACCOUNT_ONE],
     );
     const before = await tables.query('SELECT id FROM payment ORDER BY created_at DESC, id DESC');
     let inserting = true;
@@ -57,8 +59,12 @@ describe('pages of payments', () => {
         if (!inserting) return count + 1;
       }
     });
+    let pages = 0;
     const listed = await readAll(ALL, 7, async () => {
-      await tables.query("UPDATE payment SET status = 'SUCCEEDED' WHERE random() < 0.3");
+      pages += 1;
+      // Other payments after each page.
+      const some = "UPDATE payment SET status = 'SUCCEEDED' WHERE hashtextextended(id::text, $1) % 3 = 0";
+      await tables.query(some, [pages]);
     });
     inserting = false;
     const counts = await Promise.all(inserted);
@@ -86,7 +92,8 @@ describe('lists of 40,000 payments of two accounts', () => {
   });
 
   const from = '2026-01-05T00:00:00.000000Z';
-  it.each<[string, Partial<PaymentFilter>, string]>([
+  // Reads PostgreSQL's own plans.
+  it.skipIf(process.env.CITUS_URL).each<[string, Partial<PaymentFilter>, string]>([
     ['no filter', {}, 'payment_by_time'],
     ['a time', { from, before: '2026-01-06T00:00:00.000000Z' }, 'payment_by_time'],
     ['an order', { merchantOrderId: 'order-77' }, 'payment_by_order'],

@@ -3,6 +3,7 @@ import { countOpenAttempts, countOpenLater } from '#src/store/engine/checks.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+import { earlier } from '../support/tables.ts';
 import { changeOf, OPEN } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction' });
@@ -14,9 +15,10 @@ describe('counting open attempts', () => {
     await claimAttempt(database, { leaseS: 60 });
     await claimAttempt(database, { identity: 'another account' });
     await claimAttempt(database, { connectionId: 'second', leaseS: 60 });
-    await tables.query("UPDATE transaction SET created_at = created_at - interval '1 hour' WHERE id = $1", [
-      old.transactionId,
-    ]);
+    await tables.query(
+      `UPDATE transaction SET created_at = ${earlier('created_at', '1 hour')} WHERE id = $1`,
+      [old.transactionId],
+    );
     const counted = await countOpenAttempts(database, 100);
     expect(counted).toMatchObject([
       { connectionId: 'scripted', identity: 'another account', open: 1, due: 1 },
@@ -67,7 +69,7 @@ describe('counting transactions that stay open after their call', () => {
   });
 
   it('the count includes the age of the oldest open transaction', async () => {
-    await add("type = 'REFUND', created_at = created_at - interval '1 hour'");
+    await add(`type = 'REFUND', created_at = ${earlier('created_at', '1 hour')}`);
     await add("type = 'REFUND'");
     const [refunds] = await countOpenLater(database, ['REFUND'], 10);
     expect(refunds?.oldestS).toBeGreaterThan(3_599);

@@ -10,6 +10,7 @@ import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { earlier } from '../support/tables.ts';
 import { changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
@@ -26,7 +27,7 @@ describe('reading the state of a payment', () => {
   it('the state of a payment has its transactions, oldest first, and no rows of other accounts', async () => {
     const base = await approvedPayment(database, tables, { vault: true });
     await tables.query(
-      "UPDATE transaction SET created_at = created_at - interval '90 s', reference = 'theirs'",
+      `UPDATE transaction SET created_at = ${earlier('created_at', '90 s')}, reference = 'theirs'`,
     );
     const claim = operationClaimOf(base);
     await claimOperation(database, claim);

@@ -5,9 +5,9 @@ import { writeChange } from '#src/store/engine/write-change.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
 import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
-import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { wantEveryEvent } from '../support/tables.ts';
+import { lockWaits, openTables, wantEveryEvent } from '../support/tables.ts';
 import { type ChangeOptions, changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
@@ -118,13 +118,12 @@ describe('the outcome of an operation', () => {
 
   it('a change waits for a concurrent write of the payment, and is then outdated', async () => {
     const claim = await claimed();
-    const [holder] = await tables.query('SELECT pg_backend_pid() AS pid');
-    const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
-    const waiting = async () => (await database.query({ name: 'waiting', text }, [holder?.pid])).rowCount;
+    const watching = await openTables(databaseUrl());
     await tables.query('BEGIN');
     await tables.query('UPDATE payment SET version = version + 1');
     const written = write(claim, 'DONE');
-    await expect.poll(waiting).toBe(1);
+    await expect.poll(() => lockWaits(watching)).toBe(1);
+    await watching.close();
     await tables.query('COMMIT');
     expect(await written).toEqual({ kind: 'outdated' });
     expect(await transactionOf(claim)).toMatchObject({ status: 'PENDING', response: null });

@@ -5,9 +5,9 @@ import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
-import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
-import { wantEveryEvent } from '../support/tables.ts';
+import { earlier, lockWaits, openTables, wantEveryEvent } from '../support/tables.ts';
 import { changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
@@ -70,7 +70,7 @@ const rowOf = async ({ transactionId }: OpenAttempt) =>
 /** Advances the fence, as another worker or a notification does. */
 const take = ({ transactionId }: OpenAttempt) =>
   tables.query(
-    "UPDATE transaction SET fence = fence + 1, check_at = updated_at + interval '300 s' WHERE id = $1",
+    `UPDATE transaction SET fence = fence + 1, check_at = ${earlier('updated_at', '-300 s')} WHERE id = $1`,
     [transactionId],
   );
 
@@ -247,14 +247,13 @@ it.each(['alone', 'by the function that writes more'] as const)(
   'a change without an outcome, written %s, is lost if another worker takes the transaction at the same time',
   async (way) => {
     const attempt = await claimAttempt(database);
-    const [holder] = await tables.query('SELECT pg_backend_pid() AS pid');
-    const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
-    const waiting = async () => (await database.query({ name: 'waiting', text }, [holder?.pid])).rowCount;
+    const watching = await openTables(databaseUrl());
     await tables.query('BEGIN');
     await take(attempt);
     const before = await everything();
     const written = WAYS[way](changeOf(attempt, 'PENDING', OPEN));
-    await expect.poll(waiting).toBe(1);
+    await expect.poll(() => lockWaits(watching)).toBe(1);
+    await watching.close();
     await tables.query('COMMIT');
     expect(await written).toEqual({ kind: 'lost' });
     expect(await everything()).toEqual(before);

@@ -54,31 +54,32 @@ export async function createCitus(coordinatorUrl: string, name: string): Promise
 
 /** Clones the template on every node. The rows of the engine's catalog refer to tables by ids that a copy keeps. */
 export async function cloneCitus(coordinatorUrl: string, name: string, template = TEMPLATE): Promise<string> {
-  for (const node of await nodesOf(coordinatorUrl)) await cloneOn(node, name, template);
+  const clone = `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`;
+  for (const node of await nodesOf(coordinatorUrl)) await runAlone(node, template, clone);
   return databaseUrl(coordinatorUrl, name);
 }
 
+/** Drops a database on every node. */
+export async function dropCitus(coordinatorUrl: string, name: string): Promise<void> {
+  const drop = `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`;
+  for (const node of await nodesOf(coordinatorUrl)) await runAlone(node, name, drop);
+}
+
 /**
- * Clones the template on one node. The engine has a process that connects to every database in use, so that process is
- * terminated first.
+ * Runs a statement that needs a database without connections. The engine has a process that connects to every database
+ * in use, so that process is terminated first.
  */
-async function cloneOn(node: string, name: string, template: string): Promise<void> {
+async function runAlone(node: string, database: string, sql: string): Promise<void> {
   for (let tries = 1; ; tries++) {
-    await runIn(node, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${template}'`);
+    await runIn(node, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`);
     try {
-      await runIn(node, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
+      await runIn(node, sql);
       return;
     } catch (error) {
       if (tries === 20) throw error;
       await sleep(200);
     }
   }
-}
-
-/** Drops a database on every node. */
-export async function dropCitus(coordinatorUrl: string, name: string): Promise<void> {
-  for (const node of await nodesOf(coordinatorUrl))
-    await runIn(node, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
 }
 
 /** Returns the URLs of CITUS_URL's database on the coordinator and the workers. */

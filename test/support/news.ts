@@ -11,6 +11,7 @@ import {
 } from '#src/store/tables/notifications.ts';
 import { tables } from './own-database.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
+import { earlier } from './tables.ts';
 
 /** The part of a notification that concerns a transaction. */
 export type Notified = {
@@ -64,10 +65,7 @@ export async function signed(
 }
 
 async function checkedFor(deps: CheckerDeps, stored: readonly UnroutedNews[]): Promise<string> {
-  // In UTC, since a distributed database cannot compute a time with a time zone from a column.
-  await tables.query(
-    `UPDATE notification SET settled_at = (settled_at AT TIME ZONE 'UTC' - interval '1 hour') AT TIME ZONE 'UTC'`,
-  );
+  await tables.query(`UPDATE notification SET settled_at = ${earlier('settled_at', '1 hour')}`);
   const results: string[] = [];
   const seeing: CheckerDeps = {
     ...deps,

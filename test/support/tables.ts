@@ -22,6 +22,48 @@ export type Counts = {
 export const WAITING =
   'SELECT pid FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))';
 
+/**
+ * Returns SQL for a column's time less an interval. In UTC, since a distributed database cannot compute a time with a
+ * time zone from a column.
+ */
+export const earlier = (column: string, interval: string): string =>
+  `(${column} AT TIME ZONE 'UTC' - interval '${interval}') AT TIME ZONE 'UTC'`;
+
+/**
+ * Makes every write to a table fail with an SQLSTATE, as PostgreSQL itself would, unless the row meets a condition. A
+ * check raises the error, since distributed tables have no triggers.
+ *
+ * @returns a function that mends the table.
+ */
+export async function failWrites(
+  { query }: Pick<Tables, 'query'>,
+  table: string,
+  sqlState: string,
+  unless = 'false',
+): Promise<() => Promise<void>> {
+  await query(`CREATE FUNCTION fail() RETURNS boolean LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'made to fail' USING ERRCODE = '${sqlState}'; END $$`);
+  await query(`ALTER TABLE ${table} ADD CONSTRAINT fails CHECK (${unless} OR fail()) NOT VALID`);
+  return async () => {
+    await query(`ALTER TABLE ${table} DROP CONSTRAINT fails`);
+    await query('DROP FUNCTION fail()');
+  };
+}
+
+const LOCK_WAITS = `
+  SELECT count(*)::int AS waiting FROM pg_stat_activity
+  WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+
+/** Counts the statements that wait for a lock, on all nodes of a distributed database. */
+export async function lockWaits({ query }: Pick<Tables, 'query'>): Promise<unknown> {
+  const [row] = await query(
+    process.env.CITUS_URL
+      ? `SELECT sum(result::int)::int AS waiting FROM run_command_on_all_nodes($$${LOCK_WAITS}$$)`
+      : LOCK_WAITS,
+  );
+  return row?.waiting;
+}
+
 /** Opens a database on one connection. */
 export async function openTables(databaseUrl: string): Promise<Tables> {
   const client = new pg.Client(databaseUrl);

@@ -11,6 +11,7 @@ import {
 } from '#src/store/tables/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { rotateSecret } from '#src/webhooks/manage-webhooks.ts';
+import { lockWaits } from '../support/tables.ts';
 import { type Receiver, startReceiver, status } from './receiver.ts';
 import { account, onWebhookWorld, shop, webhookId, world } from './webhook-world.ts';
 
@@ -29,11 +30,7 @@ const deliveries = () =>
   world.tables.query('SELECT status, error, attempts, due_at IS NOT NULL AS open FROM delivery ORDER BY id');
 const idOfDelivery = async () => String((await world.tables.query('SELECT id FROM delivery'))[0]?.id);
 const move = () => updateWebhook(database, account, webhookId, { url: moved.url });
-const waiting = (n: number) =>
-  vi.waitFor(async () => {
-    const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    expect(await world.tables.query(sql)).toHaveLength(n);
-  });
+const oneWaits = () => expect.poll(() => lockWaits(world.tables)).toBe(1);
 
 it('a webhook that is turned on just as a worker finds it turned off stays on', async () => {
   await world.tables.query('UPDATE webhook SET active = false');
@@ -147,7 +144,7 @@ it('redelivering failed deliveries skips a delivery that has just been delivered
   const again = await database.transaction(async (run) => {
     await run("UPDATE delivery SET status = 'DELIVERED', due_at = NULL");
     const all = redeliverAllFailed(deps, account, webhookId, new Date(0));
-    await waiting(1);
+    await oneWaits();
     return { all };
   });
   expect(await again.all).toBe(0);
@@ -162,7 +159,7 @@ it('a 410 from the old URL leaves the deliveries open if the webhook gets a new 
   await held.query('BEGIN');
   await held.query('UPDATE webhook SET url = $1', [moved.url]);
   const turned = turnOffGoneWebhook(database, { accountId: account, webhookId }, shop.url);
-  await waiting(1);
+  await oneWaits();
   await held.query('COMMIT');
   expect(await turned).toBe(false);
   await held.end();

@@ -1,8 +1,9 @@
 import pg from 'pg';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { redeliverFailed } from '#src/store/tables/deliveries.ts';
 import { relayEvents } from '#src/store/tables/outbox.ts';
 import { closeDeliveries, updateWebhook } from '#src/store/tables/webhooks.ts';
+import { lockWaits } from '../support/tables.ts';
 import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
 
 const URL = 'http://127.0.0.1:9/';
@@ -53,13 +54,12 @@ it.each([
   const [first, second] = await twoDeliveries();
   if (before) await world.tables.query(before);
   await held.query('BEGIN');
-  await held.query('SELECT FROM delivery WHERE id = $1 FOR UPDATE', [first]);
+  await held.query('SELECT 1 FROM delivery WHERE account_id = $1 AND id = $2 FOR UPDATE', [account, first]);
   const changed = change();
-  await vi.waitFor(async () => {
-    const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    expect(await world.tables.query(sql)).toHaveLength(1);
-  });
-  const { rows } = await held.query('SELECT id FROM delivery FOR UPDATE SKIP LOCKED');
+  await expect.poll(() => lockWaits(world.tables)).toBe(1);
+  const { rows } = await held.query('SELECT id FROM delivery WHERE account_id = $1 FOR UPDATE SKIP LOCKED', [
+    account,
+  ]);
   await held.query('COMMIT');
   await changed;
   expect(rows.map(({ id }) => id).sort()).toEqual([first, second]);

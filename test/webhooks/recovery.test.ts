@@ -12,6 +12,7 @@ import {
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { interleave } from '../support/interleave.ts';
+import { lockWaits } from '../support/tables.ts';
 import { status } from './receiver.ts';
 import {
   account,
@@ -143,13 +144,9 @@ it.each(ends)('finishing a delivery while its webhook is %s causes no deadlock',
   await relayEvents(database, 1);
   const [delivery] = await takeDueDeliveries(database, webhook, 1, 30);
   if (!delivery) throw new Error('nothing is due');
-  const waiting = (n: number) =>
-    vi.waitFor(async () => {
-      const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      expect(await world.tables.query(sql)).toHaveLength(n);
-    });
+  const waiting = (n: number) => expect.poll(() => lockWaits(world.tables)).toBe(n);
   const { results } = await database.transaction(async (run) => {
-    await run('SELECT FROM delivery FOR UPDATE');
+    await run('SELECT 1 FROM delivery WHERE account_id = $1 FOR UPDATE', [account]);
     const result = { responseStatus: 500, error: 'HTTP_STATUS', retryInS: 60 };
     const finished = finishDelivery(database, webhook, delivery, result);
     await waiting(1);

@@ -2,6 +2,7 @@ import { expect, it, vi } from 'vitest';
 import { relayEvents } from '#src/store/tables/outbox.ts';
 import { deliveriesPage, redeliverAllFailed } from '#src/webhooks/manage-deliveries.ts';
 import { openTestDatabase } from '../support/database.ts';
+import { earlier } from '../support/tables.ts';
 import { status } from './receiver.ts';
 import {
   account,
@@ -35,7 +36,7 @@ it('a delivery whose event is gone becomes FAILED with that reason, and deliveri
   await world.tables.query(
     'DELETE FROM event WHERE id IN (SELECT event_id FROM delivery ORDER BY id LIMIT 2)',
   );
-  await world.tables.query(`UPDATE delivery SET due_at = due_at - interval '1 minute'
+  await world.tables.query(`UPDATE delivery SET due_at = ${earlier('due_at', '1 minute')}
     WHERE event_id NOT IN (SELECT id FROM event)`);
   await world.start({ perWebhook: 2 });
   await hasDelivered(1);

@@ -814,7 +814,9 @@ BEGIN
   IF NOT FOUND THEN
     SELECT p.version, p.record = new_record AS is_same, coalesce(t.response, p.answer) AS response,
       CASE WHEN t.response IS NULL THEN p.answered_record ELSE t.response_record END AS shown INTO stored
-    FROM payment p LEFT JOIN transaction t ON t.account_id = the_account AND t.id = the_transaction
+    -- A distributed engine refuses a join whose condition is null. No transaction has the account's id.
+    FROM payment p LEFT JOIN transaction t
+      ON t.account_id = the_account AND t.id = coalesce(the_transaction, the_account)
     WHERE p.account_id = the_account AND p.id = the_payment;
     IF stored.version = the_version + 1 AND stored.is_same AND (added_check_in_s IS NULL OR 0 = (
       SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = added_transaction)) THEN

@@ -91,10 +91,11 @@ export type PayerNews = {
 /** Maximum number of a payer's unsettled actions per transaction, since anyone can open the return URL. */
 const MAX_PAYER_NEWS = 5;
 
+// Materialized, since a distributed engine would otherwise read the time after it has stored the action.
 const INSERT_PAYER_NEWS = {
   name: 'insert_payer_news',
   text: `
-    WITH before AS (
+    WITH before AS MATERIALIZED (
       SELECT coalesce(settled_at::text, 'now') AS last_at FROM notification
       WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = 0
     ), stored AS (
