@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type Claim, claimGrouped } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
 import { openShowing, scansOf } from '../support/nested-plans.ts';
 import { attemptToClaim, claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
@@ -24,13 +24,14 @@ type Written = { readonly name: string; readonly values: readonly unknown[] };
 async function together<Row, Result>(
   write: (database: Database, row: Row) => Promise<Result>,
   rows: readonly Row[],
+  isDistributed = database.isDistributed ?? false,
 ): Promise<{ results: Result[]; names: string[]; written: Written[] }> {
   const written: Written[] = [];
   const query: Database['query'] = (statement, values = []) => {
     written.push({ name: statement.name, values });
     return database.query(statement, values);
   };
-  const noting = { ...database, query };
+  const noting = { ...database, query, isDistributed };
   const results = await Promise.all(rows.map((row) => write(noting, row)));
   return { results, names: written.map(({ name }) => name), written };
 }
@@ -91,8 +92,16 @@ describe('concurrent claims', () => {
 
 const open = () => claimAttempt(database);
 
-describe('concurrent changes', () => {
-  acrossAccounts('concurrent changes are written by one statement, with the same rows as alone', async () => {
+const STATEMENTS = [
+  { rows: 'any account', isDistributed: false, name: 'write_outcomes' },
+  { rows: 'one account', isDistributed: true, name: 'write_outcomes_of_account' },
+].filter(({ isDistributed }) => isDistributed || !process.env.CITUS_URL);
+
+describe.each(STATEMENTS)('concurrent changes, by the statement for rows of $rows', (statement) => {
+  const writtenTogether = (changes: readonly StoredChange[]) =>
+    together(writeChange, changes, statement.isDistributed);
+
+  it('concurrent changes are written by one statement, with the same rows as alone', async () => {
     const attempts = [await open(), await open(), await open()] as const;
     const [first, ...others] = attempts;
     await wantEveryEvent(tables);
@@ -103,8 +112,8 @@ describe('concurrent changes', () => {
       const expected = await writeChange(database, changeOf(first, name, options));
       const ahead = changeOf(await open(), 'AHEAD');
       const changes = others.map((attempt) => changeOf(attempt, name, options));
-      const { results, names } = await together(writeChange, [ahead, ...changes]);
-      expect(names).toEqual(['write_outcome', 'write_outcomes']);
+      const { results, names } = await writtenTogether([ahead, ...changes]);
+      expect(names).toEqual(['write_outcome', statement.name]);
       expect(results.slice(1)).toEqual([expected, expected]);
       const rows = await rowsOf(first);
       for (const attempt of others) expect(await rowsOf(attempt)).toEqual(rows);
@@ -149,19 +158,19 @@ describe('concurrent changes', () => {
     return row;
   }
 
-  acrossAccounts('an outdated, lost or repeated change in a group does not affect the others', async () => {
+  it('an outdated, lost or repeated change in a group does not affect the others', async () => {
     const attempts = [await open(), await open(), await open(), await open(), await open()] as const;
     const [plain, outdated, lost, repeated, ahead] = attempts;
     await tables.query('UPDATE transaction SET fence = 1 WHERE id = $1', [lost.transactionId]);
     await writeChange(database, changeOf(repeated, 'DONE'));
-    const { results, names } = await together(writeChange, [
+    const { results, names } = await writtenTogether([
       ...[changeOf(ahead, 'DONE'), changeOf(outdated, 'DONE', { version: 1 }), changeOf(plain, 'DONE')],
       ...[changeOf(lost, 'DONE', OPEN), changeOf(repeated, 'DONE')],
     ]);
     const written = { kind: 'written', fence: 1, event: false, earlier: undefined };
     const there = { ...written, fence: undefined };
     expect(results).toEqual([written, { kind: 'outdated' }, written, { kind: 'lost' }, there]);
-    expect(names.slice(0, 2)).toEqual(['write_outcome', 'write_outcomes']);
+    expect(names.slice(0, 2)).toEqual(['write_outcome', statement.name]);
     // A statement for a single change then determines why they were not written.
     expect(names.slice(2)).toEqual(['write_outcome', 'write_outcome', 'write_outcome']);
     const versions = await tables.query('SELECT id, version FROM payment');
@@ -171,7 +180,7 @@ describe('concurrent changes', () => {
 
   it('one of two concurrent changes to a payment is written, and the other is outdated', async () => {
     const [ahead, attempt] = [await open(), await open()];
-    const { results } = await together(writeChange, [
+    const { results } = await writtenTogether([
       ...[changeOf(ahead, 'DONE'), changeOf(attempt, 'ONE'), changeOf(attempt, 'OTHER')],
     ]);
     expect(results.map(({ kind }) => kind).sort()).toEqual(['outdated', 'written', 'written']);
@@ -186,12 +195,12 @@ describe('concurrent changes', () => {
   it('concurrent changes are written in the order of account and payment', async () => {
     const attempts = [await open(), await open(), await open(), await open()];
     const changes = attempts.map((attempt) => changeOf(attempt, 'DONE'));
-    const { written } = await together(writeChange, [changeOf(await open(), 'DONE'), ...changes]);
+    const { written } = await writtenTogether([changeOf(await open(), 'DONE'), ...changes]);
     const ids = attempts.map(({ paymentId }) => paymentId);
     expect(written[1]?.values[1]).toEqual(ids.toSorted());
   });
 
-  acrossAccounts('changes that write more than a payment and its attempt are written alone', async () => {
+  it('changes that write more than a payment and its attempt are written alone', async () => {
     const withCard = () => claimAttempt(database, { vault: true });
     const [kept, dropped, waiting] = [await withCard(), await withCard(), await withCard()];
     const [plain, reopening, booked] = [await open(), await open(), await open()];
@@ -206,7 +215,7 @@ describe('concurrent changes', () => {
       at: '2026-01-31T09:08:07Z',
       record: undefined,
     } as const;
-    const { results, names, written } = await together(writeChange, [
+    const { results, names, written } = await writtenTogether([
       ...[changeOf(await open(), 'DONE'), changeOf(plain, 'DONE')],
       changeOf(kept, 'DONE', { method: keep }),
       changeOf(waiting, 'DONE'),
@@ -215,7 +224,7 @@ describe('concurrent changes', () => {
       changeOf(booked, 'DONE', { books: { captured: 1n, refunded: 0n, isReleased: false } }),
     ]);
     expect(results).toEqual(Array(7).fill({ kind: 'written', fence: 1, event: false, earlier: undefined }));
-    expect(names).toEqual(['write_outcome', 'write_outcomes', ...Array(4).fill('write_change')]);
+    expect(names).toEqual(['write_outcome', statement.name, ...Array(4).fill('write_change')]);
     expect(written[1]?.values[1]).toEqual([plain.paymentId, waiting.paymentId].sort());
     const cards = await tables.query('SELECT id, active FROM vaulted_token ORDER BY active');
     expect(cards).toEqual([
@@ -232,7 +241,7 @@ describe('concurrent changes', () => {
     const changes = await Promise.all(
       [1, 2, 3].map(async () => changeOf(await open(), 'DONE', { reopens: randomUUID() })),
     );
-    const { names } = await together(writeChange, changes);
+    const { names } = await writtenTogether(changes);
     expect(names).toEqual(Array(3).fill('write_change'));
   });
 
@@ -242,7 +251,8 @@ describe('concurrent changes', () => {
       const showing = await openShowing(databaseUrl());
       const attempts = [await open(), await open(), await open()];
       const changes = attempts.map((attempt) => changeOf(attempt, 'DONE'));
-      await together((_, change: (typeof changes)[number]) => writeChange(showing.database, change), changes);
+      const shown = { ...showing.database, isDistributed: statement.isDistributed };
+      await together((_, change: (typeof changes)[number]) => writeChange(shown, change), changes);
       await showing.close();
       const scans = showing.nested.flatMap(({ plan }) => scansOf(plan));
       const found = scans.map((scan) => `${scan['Relation Name']}: ${scan['Node Type']}`);
