@@ -2,8 +2,6 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import http2 from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
-import v8 from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { REASONS, type Reason } from '#src/service-error.ts';
@@ -15,6 +13,7 @@ import {
   type Reply,
   requestBody,
 } from './support/api-clients.ts';
+import { collectGarbage } from './support/collect-garbage.ts';
 import { hostileBinary, mutate } from './support/hostile-bytes.ts';
 import { hostileCall, plainCall } from './support/hostile-calls.ts';
 import { hostileJson, PLANTED } from './support/hostile-requests.ts';
@@ -292,7 +291,6 @@ async function refusedUnread(session: http2.ClientHttp2Session): Promise<string>
 
 async function footprint(): Promise<{ files: number; heapMiB: number }> {
   await sleep(200);
-  v8.setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
+  collectGarbage();
   return { files: readdirSync('/proc/self/fd').length, heapMiB: process.memoryUsage().heapUsed / 2 ** 20 };
 }

@@ -71,7 +71,7 @@ it('the doctor finds nothing wrong with a healthy deployment, and sends its prov
     ALLOW_UNSAFE_DATABASE: 'on',
   });
   provider.close();
-  // The tests' own PostgreSQL runs with fsync off.
+  // The tests' own PostgreSQL runs with fsync off, unlike some that CITUS_URL names.
   const [setting] = await tables.query('SHOW fsync');
   const isDurable = setting?.fsync === 'on';
   expect(stdout).toMatch(isDurable ? /^ok {7}durability: /m : /^warning {2}durability: fsync, .*off/m);

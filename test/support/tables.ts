@@ -23,8 +23,8 @@ export const WAITING =
   'SELECT pid FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))';
 
 /**
- * Returns SQL for a column's time less an interval. In UTC, since a distributed database cannot compute a time with a
- * time zone from a column.
+ * Returns SQL for a column's time minus an interval, which may be negative. It computes in UTC, because a distributed
+ * database refuses an update that depends on the session's time zone.
  */
 export const earlier = (column: string, interval: string): string =>
   `(${column} AT TIME ZONE 'UTC' - interval '${interval}') AT TIME ZONE 'UTC'`;

@@ -814,7 +814,8 @@ BEGIN
   IF NOT FOUND THEN
     SELECT p.version, p.record = new_record AS is_same, coalesce(t.response, p.answer) AS response,
       CASE WHEN t.response IS NULL THEN p.answered_record ELSE t.response_record END AS shown INTO stored
-    -- A distributed engine refuses a join whose condition is null. No transaction has the account's id.
+    -- Without a reported transaction, the join looks for the account's id, which no transaction has: a distributed engine
+    -- refuses a join whose condition is null.
     FROM payment p LEFT JOIN transaction t
       ON t.account_id = the_account AND t.id = coalesce(the_transaction, the_account)
     WHERE p.account_id = the_account AND p.id = the_payment;
@@ -1006,8 +1007,8 @@ BEGIN
 END $$;
 
 -- Does the same as write_outcomes_1 for changes of one account: a distributed engine runs the call on the account's node.
--- One statement updates the rows of all changes, because a statement costs such an engine more than the rows do. The ids
--- bound each scan, whichever table the plan begins with.
+-- One statement updates the rows of all changes, because a statement costs such an engine more than the rows do. Its
+-- conditions with ANY make every scan read only these rows, whichever table the plan begins with.
 CREATE FUNCTION write_changes_1(
   the_account uuid,
   the_payments uuid[],
