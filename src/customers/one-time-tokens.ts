@@ -12,13 +12,22 @@ import { cardData, cardFingerprint } from '#src/payments/create/card.ts';
 import { checkCard } from '#src/payments/create/check-request.ts';
 import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
 import type { CardDeps } from '#src/payments/create/payer-card.ts';
+import { encodeChoices, type PayerChoices } from '#src/payments/create/payer-choices.ts';
 import { ONE_TIME_TOKEN_TYPE } from '#src/payments/create/payment-method.ts';
 import { Secret } from '#src/secret.ts';
-import { invalidField, notAllowed, requireFaultless } from '#src/service-error.ts';
+import { requireFaultless } from '#src/service-error.ts';
+import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { insertToken } from '#src/store/tables/one-time-tokens.ts';
 import { sealTokenCard } from '#src/vault/token-card.ts';
 import { callOnce, type OnceCall, type OnceResponse, onceCallsOf, replayedCall } from './call-once.ts';
 import { requireOpenSession } from './checkout-sessions.ts';
+import {
+  type CheckoutTokenTerms,
+  choicesToStore,
+  hashedForm,
+  readTokenRequest,
+  requireChoicesAllowed,
+} from './checkout-token-request.ts';
 import type { CustomerDeps } from './customers.ts';
 
 /** Dependencies of the token functions. */
@@ -28,7 +37,7 @@ export type TokenDeps = CustomerDeps & CardDeps & { readonly catalogue: () => Li
 const LIVES_S = 30 * 60;
 
 const tokenCall = onceCallsOf(TokenService.method.createToken, withoutCode);
-const checkoutTokenCall = onceCallsOf(TokenService.method.createCheckoutToken, withoutCode);
+const checkoutTokenCall = onceCallsOf(TokenService.method.createCheckoutToken);
 
 /** Makes a card token for any payment of the account. @throws ServiceError INVALID_PARAMETERS; and as `callOnce`. */
 export function createToken(
@@ -45,20 +54,32 @@ export async function createCheckoutToken(
   request: CreateCheckoutTokenRequest,
   caller: Caller,
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
-  const card = cardOf(request);
-  // Normalized, so that repeated calls match whichever form the card was sent in.
-  const same = { ...request, cardData: card, paymentMethod: undefined };
-  const call = checkoutTokenCall(deps, same, caller);
-  const replayed = await replayedCall(deps.database, call);
-  if (replayed) return replayed;
-  const session = await requireOpenSession(deps.database, caller.accountId, request.checkoutSession);
-  return makeToken(deps, card, { ...call, sessionId: session.id });
+  const terms = readTokenRequest(request);
+  // Normalized, so that repeated calls match wherever the card and the choices were sent.
+  const call = checkoutTokenCall(deps, hashedForm(request, terms), caller);
+  const made =
+    (await replayedCall(deps.database, call)) ?? (await makeSessionToken(deps, request, terms, call));
+  // The payer's data is not stored with the response: a repeat sends the same data again.
+  const { customer } = terms.choices;
+  return customer ? { ...made, message: { ...made.message, customer } } : made;
+}
+
+async function makeSessionToken(
+  deps: TokenDeps,
+  { checkoutSession }: CreateCheckoutTokenRequest,
+  { card, choices }: CheckoutTokenTerms,
+  call: OnceCall<typeof OneTimeTokenSchema>,
+): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
+  const session = await requireOpenSession(deps.database, call.caller.accountId, checkoutSession);
+  requireChoicesAllowed(choices, session);
+  return makeToken(deps, card, call, { session, choices });
 }
 
 async function makeToken(
   deps: TokenDeps,
   card: CardDataInput,
-  { sessionId, ...call }: OnceCall<typeof OneTimeTokenSchema> & { readonly sessionId?: string },
+  call: OnceCall<typeof OneTimeTokenSchema>,
+  within?: { readonly session: StoredSession; readonly choices: PayerChoices },
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
   const { accountId } = call.caller;
   const id = deps.newId(accountId);
@@ -66,8 +87,10 @@ async function makeToken(
   const data = cardData(card, deps.catalogue().bins(card.number), fingerprint);
   const securityCode = card.securityCode ? new Secret(card.securityCode) : undefined;
   const sealed = await sealTokenCard(deps.vault, { number: new Secret(card.number), securityCode }, id);
+  const choices = within ? encodeChoices(choicesToStore(within.choices)) : new Uint8Array();
   return callOnce(deps.database, call, async (run) => {
-    const token = { accountId, id, sessionId, card: toBinary(CardDataSchema, data), sealed };
+    const sessionId = within?.session.id;
+    const token = { accountId, id, sessionId, card: toBinary(CardDataSchema, data), choices, sealed };
     const { createdAt, expiresAt } = await insertToken(run, token, LIVES_S);
     return create(OneTimeTokenSchema, {
       token: id,
@@ -76,29 +99,16 @@ async function makeToken(
       cardData: data,
       createdAt: timestampFromDate(createdAt),
       expiresAt: timestampFromDate(expiresAt),
+      vaultOnSuccess: within?.choices.vaultOnSuccess ?? false,
+      country: within?.session.country ?? '',
     });
   });
 }
 
-/** Returns the card of a request, in either of its two forms. @throws ServiceError INVALID_PARAMETERS. */
-function cardOf({ cardData, paymentMethod }: CreateCheckoutTokenRequest): CardDataInput {
-  const card = paymentMethod?.card;
-  if (paymentMethod?.type && paymentMethod.type !== ONE_TIME_TOKEN_TYPE)
-    throw notAllowed('payment_method.type', `must be ${ONE_TIME_TOKEN_TYPE}`);
-  if (card && cardData) throw notAllowed('payment_method.card', 'must not be sent with card_data');
-  if (!card && !cardData) throw invalidField('card_data', 'REQUIRED', 'is required');
-  return card ? requireCard(card, 'payment_method.card.') : requireCard(cardData);
-}
-
-/**
- * Checks what the rules in the .proto cannot express.
- *
- * @param at the path of the card, with a trailing dot.
- * @throws ServiceError INVALID_PARAMETERS.
- */
-export function requireCard(card: CardDataInput | undefined, at = 'card_data.'): CardDataInput {
+/** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
+export function requireCard(card: CardDataInput | undefined): CardDataInput {
   if (!card) throw new Error('the card is missing although it was checked');
-  requireFaultless((report) => checkCard(report, at, card));
+  requireFaultless((report) => checkCard(report, 'card_data.', card));
   return card;
 }
 

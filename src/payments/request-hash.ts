@@ -39,7 +39,7 @@ const SHAPE_BYTES = 16;
 
 /**
  * Returns a function that hashes requests of one type by their binary encoding: the set fields in order of their
- * numbers, without unknown fields. Field order, white space, numbers sent as strings, and the protocol make no
+ * numbers, without unknown fields and with the members of free-form JSON sorted. Field order, white space, numbers sent as strings, and the protocol make no
  * difference.
  *
  * @param canonical returns a copy of a request in the form to hash.
@@ -51,8 +51,10 @@ export function requestHasher<Desc extends DescMessage>(
   form: number = CANONICAL_FORM,
 ): (key: Uint8Array, request: MessageShape<Desc>) => RequestHash {
   const shape = shapeOf(schema, form);
+  const ordered = orderOf(schema) as typeof canonical | undefined;
   return (key, request) => {
-    const bytes = toBinary(schema, canonical(request), { writeUnknownFields: false });
+    const hashed = ordered ? ordered(canonical(request)) : canonical(request);
+    const bytes = toBinary(schema, hashed, { writeUnknownFields: false });
     return { hash: createHmac('sha256', key).update(bytes).digest(), shape };
   };
 }
@@ -60,14 +62,9 @@ export function requestHasher<Desc extends DescMessage>(
 type Order = (value: never) => unknown;
 
 const orders = new WeakMap<DescMessage, Order | 'holds no free-form JSON'>();
-const ordered = orderOf(CreatePaymentRequestSchema) as (
-  request: CreatePaymentRequest,
-) => CreatePaymentRequest;
 
 /** Hashes a payment request without its security code. */
-export const hashPaymentRequest = requestHasher(CreatePaymentRequestSchema, (request) =>
-  ordered(withoutSecurityCode(request)),
-);
+export const hashPaymentRequest = requestHasher(CreatePaymentRequestSchema, withoutSecurityCode);
 
 /** Digests the number, name and type of every field of a message and its nested messages. */
 export function shapeOf(schema: DescMessage, form: number = CANONICAL_FORM): Uint8Array {

@@ -81,7 +81,11 @@ describe('one-time tokens', () => {
       { payment_method: { card: { ...cardData(), holder_name: '4111111111111111' } } },
       'NOT_ALLOWED',
     ],
-    ['payment_method.card', { card_data: cardData(), payment_method: { card: cardData() } }, 'NOT_ALLOWED'],
+    [
+      'payment_method.card',
+      { card_data: cardData(), payment_method: { card: cardData(CARD) } },
+      'NOT_ALLOWED',
+    ],
   ])(
     'a session’s token with a bad field is not created, and the error names the field: %s',
     async (field, body, code) => {

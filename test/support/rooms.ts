@@ -9,7 +9,7 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
       'payment-attempt',
       'session-terms',
     ],
-    ...['card', 'payer-card', 'bin-table', 'vault-card', 'stored-method', 'metadata'],
+    ...['card', 'payer-card', 'payer-choices', 'bin-table', 'vault-card', 'stored-method', 'metadata'],
     ...['live-catalogue', 'choose-route', 'routing-facts', 'connection-lacks'],
   ],
   'src/payments/operate': ['payment-operations', 'claim-operation'],

@@ -505,6 +505,16 @@ export type CheckoutInput = {
   readonly session?: string | null;
 };
 
+/**
+ * The number of installments that the payer has chosen.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `id`.
+ */
+export type CheckoutInstallment = {
+  /** 1 to 99. */
+  readonly value?: number | null;
+};
+
 /** The fields of a payment that the payer may see. */
 export type CheckoutPayment = {
   /** UUID. */
@@ -573,12 +583,46 @@ export type CheckoutSession = {
  */
 export type CheckoutSettings = Record<never, never>;
 
-/** The payment method to exchange for a token. */
+/**
+ * A card to exchange for a token, with the payer's choices. The fields up to holder_name are those of CardDataInput.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `three_d_secure_setup_id`, `vault_on_success`, `verify`, `capture` (but to `true`), `stored_credentials`, `soft_descriptor`.
+ */
+export type CheckoutTokenCard = {
+  /** 8 to 19 digits that pass the Luhn check (ISO/IEC 7812-1). */
+  readonly number?: string | null;
+  /** 1 to 12. */
+  readonly expiration_month?: number | null;
+  /** Two digits, or four digits for a year in this century. */
+  readonly expiration_year?: number | null;
+  /** 3 or 4 digits. Stored encrypted. */
+  readonly security_code?: string | null;
+  /** Name on the card. */
+  readonly holder_name?: string | null;
+  /** The same as `payment_method.vault_on_success`. */
+  readonly save?: boolean | null;
+  /** Number of installments, 1 to 99. */
+  readonly installments?: number | null;
+  /** The number of installments, as an object. */
+  readonly installment?: CheckoutInstallment | null;
+  /** An earlier 3-D Secure setup, in `three_d_secure_setup_id`. Only the merchant may send results. */
+  readonly three_d_secure?: ThreeDSecureSetup | null;
+};
+
+/**
+ * The payment method to exchange for a token.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `vaulted_token`, `detail`, `installments`, `installment`, `three_d_secure`, `three_d_secure_setup_id`, `capture` (but to `true`).
+ */
 export type CheckoutTokenMethod = {
   /** CARD, which is also the default. */
   readonly type?: string | null;
   /** The card, with its number. */
-  readonly card?: CardDataInput | null;
+  readonly card?: CheckoutTokenCard | null;
+  /** Stores the card after a successful payment. The session must have a customer. */
+  readonly vault_on_success?: boolean | null;
+  /** The payer's data, which fills in fields that neither the payment's request nor the stored customer has. An `id` must be that of the session's customer. */
+  readonly customer?: CustomerPayerInput | null;
 };
 
 export type CloseCheckoutPaymentRequest = Record<never, never>;
@@ -658,11 +702,16 @@ export type CreateCheckoutSessionRequest = {
   readonly checkout?: CheckoutSettings | null;
 };
 
+/** Refused with `NOT_SUPPORTED` when set: `vault_on_success`, `installments`, `three_d_secure_setup_id`, `customer`, `customer_payer`. */
 export type CreateCheckoutTokenRequest = {
-  /** The card, with its number. Required unless the card is sent as `payment_method`. */
-  readonly card_data?: CardDataInput | null;
-  /** The card as a payment method, which browser libraries send instead of `card_data`. */
+  /** The card, with its number. Required unless the card is sent as `payment_method`. If both are sent, they must be the same card. */
+  readonly card_data?: CheckoutTokenCard | null;
+  /** The card as a payment method, which browser libraries send instead of `card_data` or with it. */
   readonly payment_method?: CheckoutTokenMethod | null;
+  /** An earlier 3-D Secure setup, in `three_d_secure_setup_id`. Only the merchant may send results. */
+  readonly three_d_secure?: ThreeDSecureSetup | null;
+  /** The number of installments. A choice may be sent in several places, with the same value. */
+  readonly installment?: CheckoutInstallment | null;
 };
 
 /** The fields have the same numbers as in Customer. */
@@ -743,6 +792,7 @@ export type CreatePaymentRequestAmount = {
   readonly value: number | string;
 };
 
+/** Refused with `NOT_SUPPORTED` when set: `payment_method`, `vault_on_success`, `installments`, `installment`, `three_d_secure`, `three_d_secure_setup_id`, `stored_credentials`, `customer`, `customer_payer`. */
 export type CreateTokenRequest = {
   /** The card, with its number. */
   readonly card_data: CardDataInput;
@@ -1124,6 +1174,12 @@ export type OneTimeToken = {
   readonly created_at: string;
   /** When the token can no longer be used. */
   readonly expires_at: string;
+  /** true if the payment stores the card when it is approved. */
+  readonly vault_on_success: boolean;
+  /** The payer's data as sent with the token; null when none was sent. */
+  readonly customer: CustomerPayer | null;
+  /** The session's country, ISO 3166-1 alpha-2; "" if the token is not limited to a session. */
+  readonly country: string;
 };
 
 /** An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20 decimal places, and are returned as sent, padded to the number of decimal places that ISO 4217 defines for the currency. A provider that accepts only that many gets the amounts rounded half up. */
@@ -1993,7 +2049,7 @@ export type Operations = {
   readonly unenrollPaymentMethod: { readonly request: { readonly customer_id: string; readonly id: string }; readonly response: StoredPaymentMethod };
   /** Makes a token, for use as `payment_method: {token}`. */
   readonly createToken: { readonly request: CreateTokenRequest; readonly response: OneTimeToken };
-  /** Makes a token that only a payment in this session can use. */
+  /** Makes a token that only a payment in this session can use. What the payer chooses here (`vault_on_success`, installments, a 3-D Secure setup, data about the payer) completes that payment, where its own request says nothing. */
   readonly createCheckoutToken: { readonly request: CreateCheckoutTokenRequest & { readonly checkout_session: string }; readonly response: OneTimeToken };
   /** Adds a webhook. Only this response contains the webhook's secret. */
   readonly createWebhook: { readonly request: CreateWebhookRequest; readonly response: Webhook };

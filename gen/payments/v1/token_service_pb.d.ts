@@ -4,8 +4,9 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { CardData, CardDataInput } from "./payment_method_pb.js";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { CardData, CardDataInput, ThreeDSecureSetup } from "./payment_method_pb.js";
+import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
+import type { CustomerPayer } from "./customer_payer_pb.js";
 
 /**
  * Describes the file payments/v1/token_service.proto.
@@ -22,6 +23,53 @@ export declare type CreateTokenRequest = Message<"payments.v1.CreateTokenRequest
    * @generated from field: payments.v1.CardDataInput card_data = 1;
    */
   cardData?: CardDataInput | undefined;
+
+  /**
+   * Refused when set: send them with the payment.
+   *
+   * @generated from field: optional google.protobuf.Value payment_method = 30;
+   */
+  paymentMethod?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value vault_on_success = 31;
+   */
+  vaultOnSuccess?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value installments = 32;
+   */
+  installments?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value installment = 33;
+   */
+  installment?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value three_d_secure = 34;
+   */
+  threeDSecure?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value three_d_secure_setup_id = 35;
+   */
+  threeDSecureSetupId?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value stored_credentials = 36;
+   */
+  storedCredentials?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value customer = 37;
+   */
+  customer?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value customer_payer = 38;
+   */
+  customerPayer?: Value | undefined;
 };
 
 /**
@@ -42,18 +90,60 @@ export declare type CreateCheckoutTokenRequest = Message<"payments.v1.CreateChec
   checkoutSession: string;
 
   /**
-   * The card, with its number. Required unless the card is sent as `payment_method`.
+   * The card, with its number. Required unless the card is sent as `payment_method`. If both are sent, they must be the
+   * same card.
    *
-   * @generated from field: payments.v1.CardDataInput card_data = 2;
+   * @generated from field: payments.v1.CheckoutTokenCard card_data = 2;
    */
-  cardData?: CardDataInput | undefined;
+  cardData?: CheckoutTokenCard | undefined;
 
   /**
-   * The card as a payment method, which browser libraries send instead of `card_data`.
+   * The card as a payment method, which browser libraries send instead of `card_data` or with it.
    *
    * @generated from field: optional payments.v1.CheckoutTokenMethod payment_method = 3;
    */
   paymentMethod?: CheckoutTokenMethod | undefined;
+
+  /**
+   * An earlier 3-D Secure setup, in `three_d_secure_setup_id`. Only the merchant may send results.
+   *
+   * @generated from field: optional payments.v1.ThreeDSecureSetup three_d_secure = 4;
+   */
+  threeDSecure?: ThreeDSecureSetup | undefined;
+
+  /**
+   * The number of installments. A choice may be sent in several places, with the same value.
+   *
+   * @generated from field: optional payments.v1.CheckoutInstallment installment = 5;
+   */
+  installment?: CheckoutInstallment | undefined;
+
+  /**
+   * Refused when set, because another field states it.
+   *
+   * @generated from field: optional google.protobuf.Value vault_on_success = 30;
+   */
+  vaultOnSuccess?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value installments = 31;
+   */
+  installments?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value three_d_secure_setup_id = 32;
+   */
+  threeDSecureSetupId?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value customer = 33;
+   */
+  customer?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value customer_payer = 34;
+   */
+  customerPayer?: Value | undefined;
 };
 
 /**
@@ -78,9 +168,63 @@ export declare type CheckoutTokenMethod = Message<"payments.v1.CheckoutTokenMeth
   /**
    * The card, with its number.
    *
-   * @generated from field: payments.v1.CardDataInput card = 2;
+   * @generated from field: payments.v1.CheckoutTokenCard card = 2;
    */
-  card?: CardDataInput | undefined;
+  card?: CheckoutTokenCard | undefined;
+
+  /**
+   * Stores the card after a successful payment. The session must have a customer.
+   *
+   * @generated from field: bool vault_on_success = 3;
+   */
+  vaultOnSuccess: boolean;
+
+  /**
+   * The payer's data, which fills in fields that neither the payment's request nor the stored customer has. An `id` must
+   * be that of the session's customer.
+   *
+   * @generated from field: optional payments.v1.CustomerPayer customer = 4;
+   */
+  customer?: CustomerPayer | undefined;
+
+  /**
+   * Refused when set. A stored card needs no token.
+   *
+   * @generated from field: optional google.protobuf.Value vaulted_token = 30;
+   */
+  vaultedToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value detail = 31;
+   */
+  detail?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value installments = 32;
+   */
+  installments?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value installment = 33;
+   */
+  installment?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value three_d_secure = 34;
+   */
+  threeDSecure?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value three_d_secure_setup_id = 35;
+   */
+  threeDSecureSetupId?: Value | undefined;
+
+  /**
+   * Only the merchant decides when money is taken.
+   *
+   * @generated from field: optional google.protobuf.Value capture = 36;
+   */
+  capture?: Value | undefined;
 };
 
 /**
@@ -88,6 +232,141 @@ export declare type CheckoutTokenMethod = Message<"payments.v1.CheckoutTokenMeth
  * Use `create(CheckoutTokenMethodSchema)` to create a new message.
  */
 export declare const CheckoutTokenMethodSchema: GenMessage<CheckoutTokenMethod>;
+
+/**
+ * A card to exchange for a token, with the payer's choices. The fields up to holder_name are those of CardDataInput.
+ *
+ * @generated from message payments.v1.CheckoutTokenCard
+ */
+export declare type CheckoutTokenCard = Message<"payments.v1.CheckoutTokenCard"> & {
+  /**
+   * 8 to 19 digits that pass the Luhn check (ISO/IEC 7812-1).
+   *
+   * @generated from field: string number = 1;
+   */
+  number: string;
+
+  /**
+   * 1 to 12.
+   *
+   * @generated from field: int32 expiration_month = 2;
+   */
+  expirationMonth: number;
+
+  /**
+   * Two digits, or four digits for a year in this century.
+   *
+   * @generated from field: optional int32 expiration_year = 3;
+   */
+  expirationYear?: number | undefined;
+
+  /**
+   * 3 or 4 digits. Stored encrypted.
+   *
+   * @generated from field: string security_code = 4;
+   */
+  securityCode: string;
+
+  /**
+   * Name on the card.
+   *
+   * @generated from field: string holder_name = 5;
+   */
+  holderName: string;
+
+  /**
+   * The same as `payment_method.vault_on_success`.
+   *
+   * @generated from field: bool save = 6;
+   */
+  save: boolean;
+
+  /**
+   * Number of installments, 1 to 99.
+   *
+   * @generated from field: optional int32 installments = 7;
+   */
+  installments?: number | undefined;
+
+  /**
+   * The number of installments, as an object.
+   *
+   * @generated from field: optional payments.v1.CheckoutInstallment installment = 8;
+   */
+  installment?: CheckoutInstallment | undefined;
+
+  /**
+   * An earlier 3-D Secure setup, in `three_d_secure_setup_id`. Only the merchant may send results.
+   *
+   * @generated from field: optional payments.v1.ThreeDSecureSetup three_d_secure = 9;
+   */
+  threeDSecure?: ThreeDSecureSetup | undefined;
+
+  /**
+   * Refused when set: the other fields of a card payment, which only the merchant may set.
+   *
+   * @generated from field: optional google.protobuf.Value three_d_secure_setup_id = 30;
+   */
+  threeDSecureSetupId?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value vault_on_success = 31;
+   */
+  vaultOnSuccess?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value verify = 32;
+   */
+  verify?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value capture = 33;
+   */
+  capture?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value stored_credentials = 34;
+   */
+  storedCredentials?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value soft_descriptor = 35;
+   */
+  softDescriptor?: Value | undefined;
+};
+
+/**
+ * Describes the message payments.v1.CheckoutTokenCard.
+ * Use `create(CheckoutTokenCardSchema)` to create a new message.
+ */
+export declare const CheckoutTokenCardSchema: GenMessage<CheckoutTokenCard>;
+
+/**
+ * The number of installments that the payer has chosen.
+ *
+ * @generated from message payments.v1.CheckoutInstallment
+ */
+export declare type CheckoutInstallment = Message<"payments.v1.CheckoutInstallment"> & {
+  /**
+   * 1 to 99.
+   *
+   * @generated from field: optional int32 value = 1;
+   */
+  value?: number | undefined;
+
+  /**
+   * Known but not supported: refused when set, because there are no installment plans.
+   *
+   * @generated from field: optional google.protobuf.Value id = 30;
+   */
+  id?: Value | undefined;
+};
+
+/**
+ * Describes the message payments.v1.CheckoutInstallment.
+ * Use `create(CheckoutInstallmentSchema)` to create a new message.
+ */
+export declare const CheckoutInstallmentSchema: GenMessage<CheckoutInstallment>;
 
 /**
  * @generated from message payments.v1.OneTimeToken
@@ -134,6 +413,27 @@ export declare type OneTimeToken = Message<"payments.v1.OneTimeToken"> & {
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */
   expiresAt?: Timestamp | undefined;
+
+  /**
+   * true if the payment stores the card when it is approved.
+   *
+   * @generated from field: bool vault_on_success = 7;
+   */
+  vaultOnSuccess: boolean;
+
+  /**
+   * The payer's data as sent with the token; null when none was sent.
+   *
+   * @generated from field: optional payments.v1.CustomerPayer customer = 8;
+   */
+  customer?: CustomerPayer | undefined;
+
+  /**
+   * The session's country, ISO 3166-1 alpha-2; "" if the token is not limited to a session.
+   *
+   * @generated from field: string country = 9;
+   */
+  country: string;
 };
 
 /**
@@ -165,7 +465,8 @@ export declare const TokenService: GenService<{
     output: typeof OneTimeTokenSchema;
   },
   /**
-   * Makes a token that only a payment in this session can use.
+   * Makes a token that only a payment in this session can use. What the payer chooses here (`vault_on_success`,
+   * installments, a 3-D Secure setup, data about the payer) completes that payment, where its own request says nothing.
    *
    * @generated from rpc payments.v1.TokenService.CreateCheckoutToken
    */

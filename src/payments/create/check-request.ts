@@ -218,7 +218,11 @@ function checkMethod(report: Report, method: PaymentMethodInput): void {
 }
 
 /** Checks card data. @param at the path of the data, with a trailing dot. */
-export function checkCard(report: Report, at: string, card: CardDataInput): void {
+export function checkCard(
+  report: Report,
+  at: string,
+  card: Pick<CardDataInput, 'number' | 'expirationMonth' | 'expirationYear'>,
+): void {
   const { number, expirationMonth: month, expirationYear: year } = card;
   if (!number) report(`${at}number`, 'REQUIRED', 'is required');
   if (!month) report(`${at}expiration_month`, 'REQUIRED', 'is required');

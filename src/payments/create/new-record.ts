@@ -137,7 +137,7 @@ function recordedPayer(
 }
 
 /** Returns true for undefined, an empty string, and a message that contains only these. */
-function saysNothing(value: unknown): boolean {
+export function saysNothing(value: unknown): boolean {
   if (!isMessage(value)) return value === undefined || value === '';
   return Object.entries(value).every(([name, inner]) => name.startsWith('$') || saysNothing(inner));
 }

@@ -27,6 +27,7 @@ import { chooseRoute } from './choose-route.ts';
 import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
 import { newRecord } from './new-record.ts';
 import { type CardDeps, readCard, walletFingerprint } from './payer-card.ts';
+import { withChoices } from './payer-choices.ts';
 import { paymentAttempt } from './payment-attempt.ts';
 import { chooseMethod, transactionType } from './payment-method.ts';
 import { routingFacts } from './routing-facts.ts';
@@ -82,7 +83,9 @@ export async function preparePayment(
   if (withinSession && stored?.session?.version !== withinSession.version) {
     throw new AlreadyUsedError('the session changed after its terms were filled into the request');
   }
-  const request = requestInSession(sent, stored?.session);
+  const storedPayer = stored?.customer && fromBinary(CustomerPayerSchema, stored.customer.payer);
+  const complete = withChoices(sent, stored?.oneTimeToken?.choices, storedPayer);
+  const request = requestInSession(complete, stored?.session);
   const method = chooseMethod(request, catalogue.types);
   requireTypeInSession(stored?.session, method.type);
   if (isOpenToAll) requireRedirect(method);
@@ -104,10 +107,7 @@ export async function preparePayment(
     request,
     money,
     method,
-    storedCustomer: stored?.customer && {
-      id: stored.customer.id,
-      payer: fromBinary(CustomerPayerSchema, stored.customer.payer),
-    },
+    storedCustomer: stored?.customer && storedPayer && { id: stored.customer.id, payer: storedPayer },
     cardData: card?.data,
     walletFingerprint: walletFingerprint(deps, method, accountId),
     merchantReference: request.merchantReference || `reference-${randomUUID()}`,

@@ -169,6 +169,9 @@ CREATE TABLE one_time_token (
   session_id uuid,
   -- An encoded payments.v1.CardData: the data that may be shown.
   card bytea NOT NULL,
+  -- What the payer chose with the token, as the part of a payments.v1.CreatePaymentRequest that states it; empty if
+  -- nothing.
+  choices bytea NOT NULL DEFAULT '',
   -- Number and security code as a JWE, stored nowhere else in the database; null once a payment has used them.
   sealed text,
   -- When the token expires and is deleted.

@@ -8,6 +8,8 @@ export type StoredToken = {
   readonly sessionId: string | undefined;
   /** An encoded CardData: the displayable data of the card. */
   readonly card: Uint8Array;
+  /** The encoded part of a CreatePaymentRequest that states the payer's choices; empty if there are none. */
+  readonly choices: Uint8Array;
   /** Number and security code as a JWE bound to `id`. */
   readonly sealed: string;
 };
@@ -16,13 +18,13 @@ export type StoredToken = {
 export type TokenTimes = { readonly createdAt: Date; readonly expiresAt: Date };
 
 const INSERT = `
-  INSERT INTO one_time_token (account_id, id, session_id, card, sealed, expires_at)
-  VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))
+  INSERT INTO one_time_token (account_id, id, session_id, card, choices, sealed, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
   RETURNING created_at AS "createdAt", expires_at AS "expiresAt"`;
 const GET = {
   name: 'get_one_time_token',
   text: `
-    SELECT id, session_id AS "sessionId", card, sealed FROM one_time_token
+    SELECT id, session_id AS "sessionId", card, choices, sealed FROM one_time_token
     WHERE account_id = $1 AND id = $2 AND sealed IS NOT NULL AND expires_at > now()`,
 };
 
@@ -32,8 +34,8 @@ export async function insertToken(
   token: StoredToken & { readonly accountId: string },
   livesS: number,
 ): Promise<TokenTimes> {
-  const { accountId, id, sessionId = null, card, sealed } = token as Nullable<typeof token>;
-  const values = [accountId, id, sessionId, card, sealed, livesS];
+  const { accountId, id, sessionId = null, card, choices, sealed } = token as Nullable<typeof token>;
+  const values = [accountId, id, sessionId, card, choices, sealed, livesS];
   return onlyRow(await run<TokenTimes>(INSERT, values));
 }
 
