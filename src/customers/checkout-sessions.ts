@@ -138,7 +138,8 @@ function requireOpen(session: StoredSession): void {
   if (message !== undefined) throw sessionNotFound(message);
 }
 
-function sessionNotFound(message: string): ServiceError {
+/** Returns the refusal of a session that is missing or takes no more. */
+export function sessionNotFound(message: string): ServiceError {
   return missingResource('CHECKOUT_SESSION_NOT_FOUND', 'checkout_session', message);
 }
 

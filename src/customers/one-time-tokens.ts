@@ -16,11 +16,15 @@ import { encodeChoices, type PayerChoices } from '#src/payments/create/payer-cho
 import { ONE_TIME_TOKEN_TYPE } from '#src/payments/create/payment-method.ts';
 import { Secret } from '#src/secret.ts';
 import { requireFaultless } from '#src/service-error.ts';
-import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
+import {
+  countSessionToken,
+  MAX_SESSION_TOKENS,
+  type StoredSession,
+} from '#src/store/tables/checkout-sessions.ts';
 import { insertToken } from '#src/store/tables/one-time-tokens.ts';
 import { sealTokenCard } from '#src/vault/token-card.ts';
 import { callOnce, type OnceCall, type OnceResponse, onceCallsOf, replayedCall } from './call-once.ts';
-import { requireOpenSession } from './checkout-sessions.ts';
+import { requireOpenSession, sessionNotFound } from './checkout-sessions.ts';
 import {
   type CheckoutTokenTerms,
   choicesToStore,
@@ -84,13 +88,16 @@ async function makeToken(
   const { accountId } = call.caller;
   const id = deps.newId(accountId);
   const fingerprint = cardFingerprint(deps.fingerprintKey, accountId, card.number);
-  const data = cardData(card, deps.catalogue().bins(card.number), fingerprint);
+  const data = cardData(card, deps.catalogue().bins(card.number));
   const securityCode = card.securityCode ? new Secret(card.securityCode) : undefined;
   const sealed = await sealTokenCard(deps.vault, { number: new Secret(card.number), securityCode }, id);
   const choices = within ? encodeChoices(choicesToStore(within.choices)) : new Uint8Array();
   return callOnce(deps.database, call, async (run) => {
     const sessionId = within?.session.id;
-    const token = { accountId, id, sessionId, card: toBinary(CardDataSchema, data), choices, sealed };
+    if (sessionId !== undefined && !(await countSessionToken(run, accountId, sessionId)))
+      throw sessionNotFound(`has had ${MAX_SESSION_TOKENS} tokens, the maximum`);
+    const stored = { card: toBinary(CardDataSchema, data), fingerprint, choices, sealed };
+    const token = { accountId, id, sessionId, ...stored };
     const { createdAt, expiresAt } = await insertToken(run, token, LIVES_S);
     return create(OneTimeTokenSchema, {
       token: id,

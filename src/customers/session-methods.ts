@@ -1,10 +1,12 @@
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
+  type OfferedCard,
+  OfferedCardSchema,
   type OfferedPaymentMethod,
   OfferedPaymentMethodSchema,
 } from '#gen/payments/v1/checkout_service_pb.js';
-import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { cardName } from '#src/payments/create/card.ts';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
@@ -39,8 +41,12 @@ function storedOffer(
     category: Transaction_Category[offered.category] ?? '',
     name: data ? cardName(data) : nameOf(type),
     vaultedToken: id,
-    cardData: data,
+    cardData: data && offeredCard(data),
     installments: data !== undefined && takesInstallments(catalogue),
     lastSuccessfullyUsedAt: lastUsedAt && timestampFromDate(lastUsedAt),
   });
+}
+
+function offeredCard({ brand, lfd, expirationMonth, expirationYear }: CardData): OfferedCard {
+  return create(OfferedCardSchema, { brand, lfd, expirationMonth, expirationYear });
 }

@@ -59,7 +59,7 @@ export async function enrollMethod(
   if (!isUuid(customerId)) throw customerNotFound('customer_id');
   const customer = { accountId: caller.accountId, customerId: customerId.toLowerCase() };
   const fingerprint = cardFingerprint(deps.fingerprintKey, customer.accountId, card.number);
-  const data = cardData({ ...card, securityCode: '' }, deps.catalogue().bins(card.number), fingerprint);
+  const data = cardData({ ...card, securityCode: '' }, deps.catalogue().bins(card.number));
   const id = deps.newId(customer.accountId);
   const method = {
     ...{ ...customer, id, type: CARD_TYPE, country, fingerprint, card: toBinary(CardDataSchema, data) },

@@ -87,12 +87,12 @@ export async function addSandboxFixtures(
     expirationYear: 30,
     holderName: 'CARD HOLDER',
   });
-  const fingerprint = cardFingerprint(deps.fingerprintKey, ACCOUNT_ONE, card.number);
   await insertVaultedToken(database, {
     id: VAULTED_CARD,
     accountId: ACCOUNT_ONE,
     type: 'CARD',
-    card: toBinary(CardDataSchema, cardData(card, deps.bins(card.number), fingerprint)),
+    card: toBinary(CardDataSchema, cardData(card, deps.bins(card.number))),
+    fingerprint: cardFingerprint(deps.fingerprintKey, ACCOUNT_ONE, card.number),
     cardNumber: await deps.vault.seal(new Secret(card.number), VAULTED_CARD),
   });
 }

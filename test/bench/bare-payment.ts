@@ -53,6 +53,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         requestShape: requestHash,
         merchantOrderId: payment.idempotencyKey,
         cardLastFour: '1111',
+        cardFingerprint: undefined,
         merchantReference: undefined,
         createdAt: new Date().toISOString(),
         status: 'PENDING',

@@ -14,7 +14,7 @@ const options = { capture: true, installments: 1, verify: false, softDescriptor:
 function readStored(open: () => Promise<Secret>, securityCode = '') {
   const data = toBinary(CardDataSchema, create(CardDataSchema, { lfd: '1486', numberLength: 16 }));
   const vaultedToken = {
-    ...{ id: 'token', type: 'CARD', card: { data, number: 'sealed' } },
+    ...{ id: 'token', type: 'CARD', card: { data, number: 'sealed', fingerprint: undefined } },
     ...{ providerToken: undefined, connectionId: undefined, customerId: undefined },
   };
   const method = {

@@ -149,7 +149,13 @@ export function writeLate(
   const leased = { accountId: ACCOUNT_ONE, paymentId, transactionId, fence };
   if (fence > 0) return writeReport(deps, leased, { kind: 'outcome', transactionId, outcome, pauseS: 5 });
   const record = fromBinary(PaymentSchema, toBinary(PaymentSchema, attempt.record));
-  const claimed = { id: transactionId, vaultedToken, capture: false, awaitsPayer: false };
+  const claimed = {
+    id: transactionId,
+    vaultedToken,
+    cardFingerprint: undefined,
+    capture: false,
+    awaitsPayer: false,
+  };
   return writeOwnOutcome(deps, { ...leased, version: 0, record, attempt: claimed }, outcome);
 }
 

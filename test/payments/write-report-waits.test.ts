@@ -41,7 +41,8 @@ function depsOf(query: () => Promise<{ rows: readonly unknown[] }>): WriteDeps {
 function writeApproval(query: Parameters<typeof depsOf>[0]) {
   const { attempt: open } = attemptToClaim();
   const { paymentId, transactionId, record } = open;
-  const attempt = { id: transactionId, vaultedToken: undefined, capture: true, awaitsPayer: false };
+  const shown = { vaultedToken: undefined, cardFingerprint: undefined };
+  const attempt = { id: transactionId, ...shown, capture: true, awaitsPayer: false };
   const own = { accountId: ACCOUNT_ONE, paymentId, transactionId, fence: 0, version: 0, record, attempt };
   return { paymentId, written: writeOwnOutcome(depsOf(query), own, APPROVED) };
 }

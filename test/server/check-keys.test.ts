@@ -111,7 +111,7 @@ it('the service starts without a key that only expired one-time tokens still nee
   await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Keys')", [account]);
   const sealed = await cardVault(new Map([['old', OLD]])).seal(new Secret('4111111111111111'), token);
   await tables.query(
-    "INSERT INTO one_time_token (account_id, id, card, sealed, expires_at) VALUES ($1, $2, '', $3, now() + interval '1 h')",
+    "INSERT INTO one_time_token (account_id, id, card, fingerprint, sealed, expires_at) VALUES ($1, $2, '', $2, $3, now() + interval '1 h')",
     [account, token, sealed],
   );
   await expect(start({ new: NEW })).rejects.toThrow(/VAULT_KEYS lacks the key "old"/);

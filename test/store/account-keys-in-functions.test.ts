@@ -38,7 +38,7 @@ async function runAll(): Promise<void> {
     ...[ACCOUNT_ONE, session],
   ]);
   await tables.query(
-    `INSERT INTO one_time_token (account_id, id, card, sealed, expires_at) VALUES ($1, $2, '', '', ${soon})`,
+    `INSERT INTO one_time_token (account_id, id, card, fingerprint, sealed, expires_at) VALUES ($1, $2, '', $2, '', ${soon})`,
     [ACCOUNT_ONE, token],
   );
   const { claim, attempt } = attemptToClaim({ vault: true });

@@ -58,7 +58,7 @@ beforeAll(async () => {
      SELECT account_id, '', id, '', '' FROM payment`,
   );
   await tables.query(
-    `INSERT INTO one_time_token (account_id, id, card, expires_at) SELECT account_id, id, '', now() FROM payment`,
+    `INSERT INTO one_time_token (account_id, id, card, fingerprint, expires_at) SELECT account_id, id, '', id, now() FROM payment`,
   );
   await tables.query(
     `INSERT INTO single_use (account_id, object_id, payment_id) SELECT account_id, id, id FROM payment`,

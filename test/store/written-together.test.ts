@@ -65,8 +65,8 @@ describe('concurrent claims', () => {
       [session, ACCOUNT_ONE],
     );
     await tables.query(
-      `INSERT INTO one_time_token (id, account_id, card, sealed, expires_at)
-       VALUES ($1, $2, '', 'sealed', now() + interval '1 h')`,
+      `INSERT INTO one_time_token (id, account_id, card, fingerprint, sealed, expires_at)
+       VALUES ($1, $2, '', $1, 'sealed', now() + interval '1 h')`,
       [token, ACCOUNT_ONE],
     );
     const { names, results } = await together(claimGrouped, [

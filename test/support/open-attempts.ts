@@ -75,6 +75,7 @@ export function attemptToClaim(options: AttemptOptions = {}): { claim: Claim; at
     record: encodeRecord(record),
     merchantOrderId: 'order-1',
     cardLastFour: '1111',
+    cardFingerprint: undefined,
     merchantReference: undefined,
     createdAt: new Date().toISOString(),
     transactionId,

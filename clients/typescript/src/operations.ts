@@ -431,7 +431,7 @@ export type CardData = {
   readonly type: string | null;
   /** Result of the 3-D Secure authentication; if there was none, all members are null. */
   readonly three_d_secure: ThreeDSecure | null;
-  /** A keyed hash of the card number, in UUID form. The same card in the same account has the same fingerprint. */
+  /** A keyed hash of the card number, in UUID form, once a provider has approved or verified the card in the payment or, for a stored card, in any payment; "" before, and always "" in a one-time token. The same card in the same account has the same fingerprint. */
   readonly fingerprint: string;
   /** 1 to 12. */
   readonly expiration_month: number;
@@ -1143,6 +1143,18 @@ export type MetadataEntryInput = {
   readonly value?: string | null;
 };
 
+/** A stored card as its payer may see it. Anyone with the session's id can read it, so it has nothing from which the card number could be computed. */
+export type OfferedCard = {
+  /** Such as VISA; "" when unknown. */
+  readonly brand: string;
+  /** The last four digits. */
+  readonly lfd: string;
+  /** 1 to 12. */
+  readonly expiration_month: number;
+  /** Two digits. */
+  readonly expiration_year: number;
+};
+
 /** A payment method that a payer may choose. */
 export type OfferedPaymentMethod = {
   /** The payment's `payment_method.type`. */
@@ -1153,8 +1165,8 @@ export type OfferedPaymentMethod = {
   readonly name: string;
   /** Token of a stored method, to be sent as `payment_method.vaulted_token`; "" for the catalogue's methods. */
   readonly vaulted_token: string;
-  /** Card data of a stored card, without its number; null otherwise. */
-  readonly card_data: CardData | null;
+  /** Shows the payer which stored card this is; null otherwise. */
+  readonly card_data: OfferedCard | null;
   /** true if the payer may pay in installments. */
   readonly installments: boolean;
   /** When a payment with the stored method last succeeded; null if there was none. */

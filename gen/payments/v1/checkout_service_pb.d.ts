@@ -7,7 +7,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Decimal } from "../../google/type/decimal_pb.js";
 import type { MetadataEntry, Payment_Status, Payment_SubStatus_Value, Payment_Workflow } from "./payment_pb.js";
 import type { FieldMask, Timestamp, Value } from "@bufbuild/protobuf/wkt";
-import type { CardData, PaymentMethodInput } from "./payment_method_pb.js";
+import type { PaymentMethodInput } from "./payment_method_pb.js";
 import type { CustomerPayer } from "./customer_payer_pb.js";
 
 /**
@@ -575,11 +575,11 @@ export declare type OfferedPaymentMethod = Message<"payments.v1.OfferedPaymentMe
   vaultedToken: string;
 
   /**
-   * Card data of a stored card, without its number; null otherwise.
+   * Shows the payer which stored card this is; null otherwise.
    *
-   * @generated from field: optional payments.v1.CardData card_data = 5;
+   * @generated from field: optional payments.v1.OfferedCard card_data = 5;
    */
-  cardData?: CardData | undefined;
+  cardData?: OfferedCard | undefined;
 
   /**
    * true if the payer may pay in installments.
@@ -601,6 +601,48 @@ export declare type OfferedPaymentMethod = Message<"payments.v1.OfferedPaymentMe
  * Use `create(OfferedPaymentMethodSchema)` to create a new message.
  */
 export declare const OfferedPaymentMethodSchema: GenMessage<OfferedPaymentMethod>;
+
+/**
+ * A stored card as its payer may see it. Anyone with the session's id can read it, so it has nothing from which the card
+ * number could be computed.
+ *
+ * @generated from message payments.v1.OfferedCard
+ */
+export declare type OfferedCard = Message<"payments.v1.OfferedCard"> & {
+  /**
+   * Such as VISA; "" when unknown.
+   *
+   * @generated from field: string brand = 1;
+   */
+  brand: string;
+
+  /**
+   * The last four digits.
+   *
+   * @generated from field: string lfd = 2;
+   */
+  lfd: string;
+
+  /**
+   * 1 to 12.
+   *
+   * @generated from field: int32 expiration_month = 3;
+   */
+  expirationMonth: number;
+
+  /**
+   * Two digits.
+   *
+   * @generated from field: int32 expiration_year = 4;
+   */
+  expirationYear: number;
+};
+
+/**
+ * Describes the message payments.v1.OfferedCard.
+ * Use `create(OfferedCardSchema)` to create a new message.
+ */
+export declare const OfferedCardSchema: GenMessage<OfferedCard>;
 
 /**
  * @generated from message payments.v1.CreateCheckoutPaymentRequest

@@ -873,7 +873,9 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   threeDSecure?: ThreeDSecure | undefined;
 
   /**
-   * A keyed hash of the card number, in UUID form. The same card in the same account has the same fingerprint.
+   * A keyed hash of the card number, in UUID form, once a provider has approved or verified the card in the payment or,
+   * for a stored card, in any payment; "" before, and always "" in a one-time token. The same card in the same account
+   * has the same fingerprint.
    *
    * @generated from field: string fingerprint = 13;
    */

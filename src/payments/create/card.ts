@@ -10,11 +10,12 @@ import {
 } from '#gen/payments/v1/payment_method_pb.js';
 
 /**
- * Returns the displayable data of a card for the record.
+ * Returns the displayable data of a card for the record, without its fingerprint, which is shown only once a provider
+ * has approved the card: otherwise anyone could compute the fingerprint of any number, and compare.
  *
  * @param bin the catalogue's entry for the issuer, if any.
  */
-export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint: string): CardData {
+export function cardData(card: CardDataInput, bin: Bin | undefined): CardData {
   return create(CardDataSchema, {
     holderName: card.holderName,
     iin: card.number.slice(0, iinLength(card.number)),
@@ -28,7 +29,6 @@ export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint:
     category: bin?.category || undefined,
     type: bin?.type || undefined,
     threeDSecure: create(ThreeDSecureSchema),
-    fingerprint,
     expirationMonth: card.expirationMonth,
     expirationYear: (card.expirationYear ?? 0) % 100,
   });

@@ -64,7 +64,10 @@ export async function createPayment(
   const vaultedToken = claim.vault?.token ?? claim.storedMethod;
   const own = {
     ...{ accountId: claim.accountId, paymentId: claim.paymentId, transactionId, fence: 0, version, record },
-    attempt: { id: transactionId, vaultedToken, capture: claim.capture, awaitsPayer: false },
+    attempt: {
+      ...{ id: transactionId, vaultedToken, cardFingerprint: claim.cardFingerprint },
+      ...{ capture: claim.capture, awaitsPayer: false },
+    },
   };
   const written = await within(writeOwnOutcome(deps, own, outcome), writeWaitMs(deps.schedule));
   if (written === undefined) throw inProgress(deps.patience, 'payment');

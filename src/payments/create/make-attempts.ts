@@ -73,7 +73,7 @@ export async function makeAttempts(
     const target = performance.now() > goesOnUntilMs ? undefined : nextTarget(outcome);
     if (!target) return last;
 
-    const { transaction } = recordOutcome(record, outcome, undefined, deps.now());
+    const { transaction } = recordOutcome(record, outcome, {}, deps.now());
     const next = { transactionId: newId(record.accountId) };
     const moved = withAttempt(record, next.transactionId, target, deps.now());
     beforeMs = Math.min(performance.now() + deps.schedule.leaseMarginMs / 2, goesOnUntilMs);

@@ -21,7 +21,12 @@ export type CardDeps = {
 };
 
 /** A card in two forms: its displayable data, and the card to send to the provider. */
-export type PayerCard = { readonly data: CardData; readonly attempt: AttemptCard };
+export type PayerCard = {
+  readonly data: CardData;
+  /** Keyed hash of the number; undefined for a stored card that has none. */
+  readonly fingerprint: string | undefined;
+  readonly attempt: AttemptCard;
+};
 
 /** Returns the card of a payment, whether sent, stored, or held by a one-time token; undefined for a wallet. */
 export async function readCard(
@@ -37,8 +42,8 @@ export async function readCard(
   if (method.kind === 'card') {
     const { card } = method;
     const fingerprint = cardFingerprint(deps.fingerprintKey, accountId, card.number);
-    const data = cardData(card, bins(card.number), fingerprint);
-    return { data, attempt: attemptCard(data, new Secret(card.number), card.securityCode) };
+    const data = cardData(card, bins(card.number));
+    return { data, fingerprint, attempt: attemptCard(data, new Secret(card.number), card.securityCode) };
   }
   if (method.kind === 'token_card') return readTokenCard(deps.vault, stored.oneTimeToken);
   if (method.kind !== 'vaulted_card') return undefined;
@@ -47,14 +52,16 @@ export async function readCard(
   // The interface specifies security_code_length 0 for every payment with a vaulted token, even if a code was sent.
   const data = fromBinary(CardDataSchema, vaulted.card.data);
   const number = await orUnreadable(deps.vault.open(vaulted.card.number, vaulted.id));
-  return { data, attempt: attemptCard(data, number, method.securityCode) };
+  const { fingerprint } = vaulted.card;
+  return { data, fingerprint, attempt: attemptCard(data, number, method.securityCode) };
 }
 
 async function readTokenCard(vault: CardVault, token: StoredToken | undefined): Promise<PayerCard> {
   if (!token) throw new Error('the one-time token found earlier is missing');
   const data = fromBinary(CardDataSchema, token.card);
   const { number, securityCode } = await orUnreadable(openTokenCard(vault, token.sealed, token.id));
-  return { data, attempt: { ...attemptCard(data, number, ''), securityCode } };
+  const attempt = { ...attemptCard(data, number, ''), securityCode };
+  return { data, fingerprint: token.fingerprint, attempt };
 }
 
 /** Awaits an opened card. If its key was removed too early, the payment is refused until the key is restored. */

@@ -121,6 +121,7 @@ export async function preparePayment(
   });
   const claim = {
     ...stateOf(record, attempt, money, type),
+    cardFingerprint: card?.fingerprint,
     merchantReference: request.merchantReference || undefined,
     createdAt: timestampText(createdAt),
     connectionId: first.id,

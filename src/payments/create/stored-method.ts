@@ -21,7 +21,8 @@ export function storedMethodMessage(method: StoredMethod): StoredPaymentMethod {
     name: card ? cardName(card) : type,
     category: isCard ? 'CARD' : 'WALLET',
     status: StoredPaymentMethod_Status[method.status],
-    cardData: card,
+    // Shown once a provider has approved the card, as in payments.
+    cardData: card && { ...card, fingerprint: lastUsedAt ? (method.fingerprint ?? '') : '' },
     redirectUrl: method.redirectUrl ?? '',
     createdAt: timestampFromDate(method.createdAt),
     updatedAt: timestampFromDate(method.updatedAt),
@@ -44,6 +45,7 @@ export function enrolledByPayment(record: Payment, token: string, at: Date): Uin
     status: 'ENROLLED',
     country: record.country,
     card: cardData && toBinary(CardDataSchema, { ...cardData, securityCodeLength: 0 }),
+    fingerprint: cardData?.fingerprint,
     redirectUrl: undefined,
     // In whole milliseconds, like the stored row.
     createdAt: new Date(timestampText(createdAt)),

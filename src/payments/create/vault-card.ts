@@ -37,8 +37,8 @@ export async function cardToVault(
   if (stored?.vaultedToken) return { vault: undefined, storedMethod: stored.vaultedToken.id };
   if (method.kind === 'wallet' || !method.options.vaultOnSuccess || !card) return { vault: undefined };
   const customerId = stored?.customer?.id;
-  const { fingerprint } = card.data;
-  if (customerId) {
+  const { fingerprint } = card;
+  if (customerId && fingerprint !== undefined) {
     const customer = { accountId, customerId };
     const found = await findCardOfCustomer(database, customer, fingerprint);
     if (found) return { vault: undefined, storedMethod: found.id };
@@ -46,7 +46,7 @@ export async function cardToVault(
   }
   const token = newId(accountId);
   const kept = {
-    ...{ token, type: method.type, country, fingerprint, customerId },
+    ...{ token, type: method.type, country, customerId },
     card: toBinary(CardDataSchema, { ...card.data, securityCodeLength: 0 }),
     cardNumber: await vault.seal(card.attempt.number, token),
   };

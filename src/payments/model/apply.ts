@@ -83,7 +83,8 @@ function applyToBase(
     return correction ? 'waiting' : unapplied(outcome, transaction);
   }
   const record = withOwnAttempt(found.record, transaction.id);
-  const change = attemptChange(record, transaction, outcome, pauseS, at);
+  const attempt = { ...transaction, cardFingerprint: payment.cardFingerprint };
+  const change = attemptChange(record, attempt, outcome, pauseS, at);
   recordPayer(record, found.record, outcome);
   return {
     ...change,

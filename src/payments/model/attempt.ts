@@ -5,10 +5,11 @@ import { type Change, methodOf, NOTHING_ELSE, referenceOf, reopenedSession } fro
 import { eventOf } from './event.ts';
 import { recordOutcome } from './record.ts';
 import { approvedPauseS, FIRST_CHECK_S } from './schedule.ts';
-import type { TransactionRow } from './state.ts';
+import type { PaymentRow, TransactionRow } from './state.ts';
 
 /** The last attempt of a payment. */
-export type LastAttempt = Pick<TransactionRow, 'id' | 'vaultedToken' | 'capture' | 'awaitsPayer'>;
+export type LastAttempt = Pick<TransactionRow, 'id' | 'vaultedToken' | 'capture' | 'awaitsPayer'> &
+  Pick<PaymentRow, 'cardFingerprint'>;
 
 /**
  * Decides how the outcome of an attempt changes its payment; the books stay the same. Every payment takes this path, so
@@ -27,7 +28,7 @@ export function attemptChange(
 ): Omit<Change, 'books'> & { readonly event: string } {
   const { id, vaultedToken } = attempt;
   // The transaction's status decides, since a payment in PENDING / AUTHORIZED is approved.
-  const { transaction: status } = recordOutcome(record, outcome, vaultedToken, at);
+  const { transaction: status } = recordOutcome(record, outcome, attempt, at);
   return {
     ...NOTHING_ELSE,
     record,

@@ -38,16 +38,23 @@ export function withAttempt(
   return next;
 }
 
+/** Data that a record shows only once its provider has approved the payment. */
+export type ShownOnApproval = {
+  /** The token of the stored card, if any. */
+  readonly vaultedToken?: string | undefined;
+  /** Keyed hash of the card number, if there is a card. Without an approval, it would tell guessed numbers apart. */
+  readonly cardFingerprint?: string | undefined;
+};
+
 /**
  * Writes the outcome of the last attempt into a record.
  *
- * @param vaultedToken the token of the stored card, if any.
  * @returns the states that follow from the outcome.
  */
 export function recordOutcome(
   record: Payment,
   outcome: Outcome,
-  vaultedToken: string | undefined,
+  { vaultedToken, cardFingerprint }: ShownOnApproval,
   at: Timestamp,
 ): States {
   const { transactionsHistory: history } = record;
@@ -58,7 +65,7 @@ export function recordOutcome(
   if (outcome.kind !== 'not_sent' && outcome.providerData) transaction.providerData = outcome.providerData;
   if (outcome.kind === 'redirect' && detail.kind.case === 'wallet')
     detail.kind.value.redirectUrl = outcome.redirectUrl;
-  if (detail.kind.case === 'card') recordCardOutcome(record, detail.kind.value, outcome);
+  if (detail.kind.case === 'card') recordCardOutcome(record, detail.kind.value, outcome, cardFingerprint);
   if (outcome.kind === 'approved' && vaultedToken) {
     transaction.paymentMethod.vaultedToken = vaultedToken;
     record.paymentMethod.vaultedToken = vaultedToken;
@@ -74,8 +81,14 @@ export function recordOutcome(
   return states;
 }
 
-function recordCardOutcome(record: Payment, card: Card, outcome: Outcome): void {
+function recordCardOutcome(
+  record: Payment,
+  card: Card,
+  outcome: Outcome,
+  fingerprint: string | undefined,
+): void {
   if (outcome.kind === 'approved') {
+    if (card.cardData && fingerprint) card.cardData = { ...card.cardData, fingerprint };
     card.authorizationCode = outcome.authorizationCode;
     card.retrievalReferenceNumber = outcome.retrievalReferenceNumber;
     // Needed for the next charge of a stored card. Reported only if the request gave the reason or usage of stored

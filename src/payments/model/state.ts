@@ -20,6 +20,8 @@ export type PaymentRow = {
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;
   readonly isReleased: boolean;
+  /** Keyed hash of the card number, if there is a card. */
+  readonly cardFingerprint: string | undefined;
   /** The id of the open operation's transaction, if any. */
   readonly openOperation: string | undefined;
 };

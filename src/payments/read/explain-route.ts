@@ -47,8 +47,7 @@ export function explainRoute(
   time: Timestamp,
 ): ExplainRouteResponse {
   const method = chooseMethod(request, catalogue.types);
-  const card =
-    method.kind === 'card' ? cardData(method.card, catalogue.bins(method.card.number), '') : undefined;
+  const card = method.kind === 'card' ? cardData(method.card, catalogue.bins(method.card.number)) : undefined;
   const facts = routingFacts(request, method, card, time);
   const { routes, taken: chosen } = findRoute(catalogue.router.routes, facts);
   const way =

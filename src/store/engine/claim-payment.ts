@@ -25,6 +25,8 @@ export type Claim = {
   readonly merchantOrderId: string;
   /** The last four digits of the card; '' without a card. */
   readonly cardLastFour: string;
+  /** Keyed hash of the card number; undefined without a card. */
+  readonly cardFingerprint: string | undefined;
   /** The merchant's own reference; undefined if one was generated. */
   readonly merchantReference: string | undefined;
   /** The record's creation time, such as 2026-01-31T09:08:07.000001Z, by which lists of payments are ordered. */
@@ -50,7 +52,6 @@ export type Claim = {
         readonly cardNumber: string;
         readonly customerId?: string | undefined;
         readonly country?: string;
-        readonly fingerprint?: string;
       }
     | undefined;
   /** The stored method that the payment uses, or whose card it requests to store again. */
@@ -72,6 +73,7 @@ const PLAIN: readonly Parameter<Claim>[] = [
   ['the_record', 'bytea', ({ record }) => record],
   ['the_order', 'text', ({ merchantOrderId }) => merchantOrderId],
   ['the_last_four', 'text', ({ cardLastFour }) => cardLastFour],
+  ['the_fingerprint', 'uuid', ({ cardFingerprint }) => cardFingerprint],
   ['created', 'timestamptz', ({ createdAt }) => createdAt],
   ['the_transaction', 'uuid', ({ transactionId }) => transactionId],
   ['the_transaction_status', 'text', ({ transactionStatus }) => transactionStatus],
@@ -93,7 +95,6 @@ const MORE: readonly Parameter<Claim>[] = [
   ['card_sealed', 'text', ({ vault }) => vault?.cardNumber],
   ['card_customer', 'uuid', ({ vault }) => vault?.customerId],
   ['card_country', 'text', ({ vault }) => vault && (vault.country ?? '')],
-  ['card_fingerprint', 'uuid', ({ vault }) => vault?.fingerprint],
   ['used_session', 'uuid', ({ session }) => session?.id],
   ['used_version', 'integer', ({ session }) => session?.version],
   ['most_payments', 'integer', () => MAX_SESSION_PAYMENTS],
@@ -114,8 +115,9 @@ const CLAIM_MANY = {
       FROM unnest(${arraysOf(PLAIN)}) AS i (${NAMES})
     ), claimed AS (
       INSERT INTO payment (account_id, id, idempotency_key, request_hash, request_shape, status, record, merchant_order_id,
-        card_last_four, created_at)
-      SELECT the_account, the_payment, the_key, the_hash, the_shape, the_status, the_record, the_order, the_last_four, created
+        card_last_four, card_fingerprint, created_at)
+      SELECT the_account, the_payment, the_key, the_hash, the_shape, the_status, the_record, the_order, the_last_four,
+        the_fingerprint, created
       FROM input
       ON CONFLICT (account_id, idempotency_key) DO NOTHING
       RETURNING id

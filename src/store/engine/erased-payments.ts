@@ -59,8 +59,8 @@ const READ_RESPONSES = `
 // Raises the version, so that an operation planned on the record with personal data is planned again.
 const WRITE_PAYMENTS = `
   UPDATE payment p
-  SET record = erased.record, answer = erased.answer, answered_record = erased.answered_record, version = p.version + 1,
-    personal_data_erased_at = now()
+  SET record = erased.record, answer = erased.answer, answered_record = erased.answered_record, card_fingerprint = NULL,
+    version = p.version + 1, personal_data_erased_at = now()
   FROM unnest($2::uuid[], $3::bytea[], $4::bytea[], $5::bytea[]) AS erased(id, record, answer, answered_record)
   WHERE p.account_id = $1 AND p.id = erased.id`;
 const WRITE_RESPONSES = `

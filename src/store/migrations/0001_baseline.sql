@@ -97,6 +97,8 @@ CREATE TABLE checkout_session (
   -- Number of the session's payments, including failed ones. The limit is low, because unlimited attempts would let
   -- fraudsters test stolen cards.
   payments integer NOT NULL DEFAULT 0,
+  -- Number of the session's one-time tokens, including used and expired ones. The limit is the same.
+  tokens integer NOT NULL DEFAULT 0,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (account_id, id),
@@ -169,6 +171,8 @@ CREATE TABLE one_time_token (
   session_id uuid,
   -- An encoded payments.v1.CardData: the data that may be shown.
   card bytea NOT NULL,
+  -- Keyed hash of the card number, for the record of a payment that a provider approves.
+  fingerprint uuid NOT NULL,
   -- What the payer chose with the token, as the part of a payments.v1.CreatePaymentRequest that states it; empty if
   -- nothing.
   choices bytea NOT NULL DEFAULT '',
@@ -220,6 +224,9 @@ CREATE TABLE payment (
   merchant_order_id text NOT NULL DEFAULT '',
   -- The last four digits of the card number; '' if there is no card.
   card_last_four text NOT NULL DEFAULT '',
+  -- Keyed hash of the card number, in the record only once a provider has approved or verified the card; null if there is
+  -- no card.
+  card_fingerprint uuid,
   -- When the payer's personal data was erased from the payment. If a later operation adds personal data, updated_at is later.
   personal_data_erased_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
@@ -532,6 +539,7 @@ CREATE FUNCTION claim_payment_1(
   the_record bytea,
   the_order text,
   the_last_four text,
+  the_fingerprint uuid,
   created timestamptz,
   the_transaction uuid,
   the_transaction_status text,
@@ -551,7 +559,6 @@ CREATE FUNCTION claim_payment_1(
   card_sealed text DEFAULT NULL,
   card_customer uuid DEFAULT NULL,
   card_country text DEFAULT NULL,
-  card_fingerprint uuid DEFAULT NULL,
   -- The checkout session, and the version that the payment was prepared from.
   used_session uuid DEFAULT NULL,
   used_version integer DEFAULT NULL,
@@ -564,8 +571,9 @@ DECLARE
   found_id uuid;
 BEGIN
   INSERT INTO payment (account_id, id, idempotency_key, request_hash, request_shape, status, record, merchant_order_id,
-    card_last_four, created_at)
-  VALUES (the_account, the_payment, the_key, the_hash, the_shape, the_status, the_record, the_order, the_last_four, created)
+    card_last_four, card_fingerprint, created_at)
+  VALUES (the_account, the_payment, the_key, the_hash, the_shape, the_status, the_record, the_order, the_last_four,
+    the_fingerprint, created)
   ON CONFLICT (account_id, idempotency_key) DO NOTHING;
   IF NOT FOUND THEN
     RETURN false;
@@ -582,7 +590,7 @@ BEGIN
     WHERE c.account_id = the_account AND c.id = card_customer AND c.deleted_at IS NULL FOR KEY SHARE;
     IF FOUND OR card_customer IS NULL THEN
       INSERT INTO vaulted_token (account_id, id, type, card, card_number, customer_id, country, fingerprint, created_at, active)
-      VALUES (the_account, the_method, card_type, card_shown, card_sealed, card_customer, card_country, card_fingerprint,
+      VALUES (the_account, the_method, card_type, card_shown, card_sealed, card_customer, card_country, the_fingerprint,
         created, false);
     END IF;
   END IF;
@@ -617,6 +625,7 @@ CREATE FUNCTION claim_payments_1(
   the_records bytea[],
   the_orders text[],
   the_last_fours text[],
+  the_fingerprints uuid[],
   created timestamptz[],
   the_transactions uuid[],
   the_transaction_statuses text[],
@@ -633,8 +642,8 @@ CREATE FUNCTION claim_payments_1(
 BEGIN
   FOR i IN 1 .. cardinality(the_payments) LOOP
     IF claim_payment_1(the_account, the_payments[i], the_keys[i], the_hashes[i], the_shapes[i], the_statuses[i],
-      the_records[i], the_orders[i], the_last_fours[i], created[i], the_transactions[i], the_transaction_statuses[i],
-      the_types[i], the_connections[i], the_identities[i], the_minor_units[i], the_currencies[i], are_captures[i],
+      the_records[i], the_orders[i], the_last_fours[i], the_fingerprints[i], created[i], the_transactions[i],
+      the_transaction_statuses[i], the_types[i], the_connections[i], the_identities[i], the_minor_units[i], the_currencies[i], are_captures[i],
       the_merchant_references[i], the_methods[i], leases_s[i]) THEN
       RETURN NEXT the_payments[i];
     END IF;

@@ -1,6 +1,7 @@
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
 import { findInAccounts } from './accounts.ts';
+import { MAX_SESSION_PAYMENTS } from './single-uses.ts';
 
 /**
  * Terms of a checkout session. Its payment must match them, and absent fields of the request are filled in from them.
@@ -44,6 +45,9 @@ export type StoredSession = SessionTerms & {
 
 type Row = Nullable<StoredSession>;
 
+/** Maximum number of one-time tokens of a checkout session, as of payments: nobody can try cards in it without end. */
+export const MAX_SESSION_TOKENS = MAX_SESSION_PAYMENTS;
+
 const COLUMNS = `s.account_id AS "accountId", s.id, s.merchant_order_id AS "merchantOrderId",
   s.payment_description AS "paymentDescription", s.country, s.currency, s.amount_minor_units AS "minorUnits",
   s.customer_id AS "customerId", s.callback_url AS "callbackUrl", s.metadata, s.workflow, s.version,
@@ -78,6 +82,12 @@ const UPDATE = `
     amount_minor_units = $7, customer_id = $8, callback_url = $9, metadata = $10, workflow = $11,
     payment_method_types = $12, expires_at = coalesce($13::timestamptz, expires_at), version = version + 1, updated_at = now()
   WHERE s.account_id = $1 AND s.id = $2`;
+
+// Locks the session's row, so that concurrent calls count together.
+const COUNT_TOKEN = `
+  UPDATE checkout_session SET tokens = tokens + 1
+  WHERE account_id = $1 AND id = $2 AND (tokens < $3 OR expires_at IS NULL)
+  RETURNING tokens`;
 
 /** Adds a checkout session. It expires after `livesS` seconds unless its terms set another time. */
 export async function insertSession(
@@ -125,6 +135,15 @@ export async function lockSession(
 ): Promise<StoredSession | undefined> {
   await run(LOCK, [accountId, id]);
   return firstRow(await run<Row>(GET.text, [accountId, id]));
+}
+
+/**
+ * Counts a one-time token that the same transaction adds to a session.
+ *
+ * @returns false if the session already has the maximum; a session without terms has none.
+ */
+export async function countSessionToken(run: Run, accountId: string, id: string): Promise<boolean> {
+  return (await run(COUNT_TOKEN, [accountId, id, MAX_SESSION_TOKENS])).rows.length > 0;
 }
 
 /** Changes the terms of a locked checkout session. */

@@ -8,6 +8,8 @@ export type StoredToken = {
   readonly sessionId: string | undefined;
   /** An encoded CardData: the displayable data of the card. */
   readonly card: Uint8Array;
+  /** Keyed hash of the card number. */
+  readonly fingerprint: string;
   /** The encoded part of a CreatePaymentRequest that states the payer's choices; empty if there are none. */
   readonly choices: Uint8Array;
   /** Number and security code as a JWE bound to `id`. */
@@ -18,13 +20,13 @@ export type StoredToken = {
 export type TokenTimes = { readonly createdAt: Date; readonly expiresAt: Date };
 
 const INSERT = `
-  INSERT INTO one_time_token (account_id, id, session_id, card, choices, sealed, expires_at)
-  VALUES ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
+  INSERT INTO one_time_token (account_id, id, session_id, card, fingerprint, choices, sealed, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, now() + make_interval(secs => $8))
   RETURNING created_at AS "createdAt", expires_at AS "expiresAt"`;
 const GET = {
   name: 'get_one_time_token',
   text: `
-    SELECT id, session_id AS "sessionId", card, choices, sealed FROM one_time_token
+    SELECT id, session_id AS "sessionId", card, fingerprint, choices, sealed FROM one_time_token
     WHERE account_id = $1 AND id = $2 AND sealed IS NOT NULL AND expires_at > now()`,
 };
 
@@ -34,8 +36,8 @@ export async function insertToken(
   token: StoredToken & { readonly accountId: string },
   livesS: number,
 ): Promise<TokenTimes> {
-  const { accountId, id, sessionId = null, card, choices, sealed } = token as Nullable<typeof token>;
-  const values = [accountId, id, sessionId, card, choices, sealed, livesS];
+  const { accountId, id, sessionId, card, fingerprint, choices, sealed } = token;
+  const values = [accountId, id, sessionId ?? null, card, fingerprint, choices, sealed, livesS];
   return onlyRow(await run<TokenTimes>(INSERT, values));
 }
 

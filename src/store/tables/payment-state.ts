@@ -23,7 +23,7 @@ const READ = {
         AS "isUnanswered",
       extract(epoch FROM now() - t.created_at)::float8 * 1000 AS "ageMs",
       CASE WHEN row_number() OVER (ORDER BY t.created_at, t.id) = 1 THEN p.record END AS record, p.version,
-      p.captured_minor_units AS "capturedMinorUnits", p.refunded_minor_units AS "refundedMinorUnits",
+      p.card_fingerprint AS "cardFingerprint", p.captured_minor_units AS "capturedMinorUnits", p.refunded_minor_units AS "refundedMinorUnits",
       p.released AS "isReleased", p.open_operation AS "openOperation"
     FROM payment p JOIN transaction t ON t.account_id = $1 AND t.payment_id = $2
     WHERE p.account_id = $1 AND p.id = $2 ORDER BY t.created_at, t.id`,
@@ -39,9 +39,10 @@ export async function readPaymentState(
 ): Promise<StoredState | undefined> {
   const { rows } = await database.query<StateRow>(READ, [accountId, paymentId]);
   const states = rows.map((row) => {
-    const { record, version, capturedMinorUnits, refundedMinorUnits, isReleased, openOperation, ...own } =
-      row;
-    const payment = { record, version, capturedMinorUnits, refundedMinorUnits, isReleased, openOperation };
+    const { record, version, cardFingerprint, openOperation, ...rest } = row;
+    const { capturedMinorUnits, refundedMinorUnits, isReleased, ...own } = rest;
+    const books = { capturedMinorUnits, refundedMinorUnits, isReleased };
+    const payment = { record, version, cardFingerprint, openOperation, ...books };
     return { payment, transaction: withoutNulls<TransactionRow>(own) };
   });
   if (!states[0]) return undefined;

@@ -13,6 +13,8 @@ export type StoredMethod = {
   readonly country: string;
   /** An encoded CardData, for cards. */
   readonly card: Uint8Array | undefined;
+  /** Keyed hash of the card number, for cards. */
+  readonly fingerprint: string | undefined;
   /** URL at which the payer approves a wallet; set only while READY_TO_ENROLL. */
   readonly redirectUrl: string | undefined;
   readonly createdAt: Date;
@@ -30,7 +32,7 @@ export type MethodRow = Nullable<StoredMethod>;
 
 /** Columns of a stored method, with its row named `v`. */
 export const METHOD_COLUMNS = `v.account_id AS "accountId", coalesce(v.customer_id::text, '') AS "customerId", v.id,
-    v.type, v.status, v.country, v.card, v.redirect_url AS "redirectUrl", v.created_at AS "createdAt",
+    v.type, v.status, v.country, v.card, v.fingerprint, v.redirect_url AS "redirectUrl", v.created_at AS "createdAt",
     v.updated_at AS "updatedAt", v.last_used_at AS "lastUsedAt"`;
 
 /** Identifies a customer. */

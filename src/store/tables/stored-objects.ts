@@ -12,8 +12,10 @@ export type StoredObjects = {
 export type VaultedToken = {
   readonly id: string;
   readonly type: string;
-  /** For cards, an encoded CardData and the number's JWE. */
-  readonly card: { readonly data: Uint8Array; readonly number: string } | undefined;
+  /** For cards, an encoded CardData, the number's JWE and, if known, the number's keyed hash. */
+  readonly card:
+    | { readonly data: Uint8Array; readonly number: string; readonly fingerprint: string | undefined }
+    | undefined;
   /** For wallets, the provider's own token. */
   readonly providerToken: string | undefined;
   /** The connection where a wallet was enrolled; undefined if unknown. */
@@ -30,6 +32,7 @@ type Row = Omit<VaultedToken, 'id' | 'type' | 'card'> & {
   readonly type: string | undefined;
   readonly card: Uint8Array | undefined;
   readonly cardNumber: string | undefined;
+  readonly fingerprint: string | undefined;
 };
 
 /** Returns true if a string can be compared with a uuid column. */
@@ -45,10 +48,10 @@ const FIND = {
   name: 'find_stored_objects',
   text: `
     SELECT c.id AS "payerId", c.payer, NULL::uuid AS id, NULL::text AS type, NULL::bytea AS card, NULL::text AS "cardNumber",
-      NULL::text AS "providerToken", NULL::uuid AS "customerId", NULL::text AS "connectionId"
+      NULL::uuid AS fingerprint, NULL::text AS "providerToken", NULL::uuid AS "customerId", NULL::text AS "connectionId"
     FROM customer c WHERE c.account_id = $1 AND c.id = $2::uuid AND c.deleted_at IS NULL
     UNION ALL
-    SELECT NULL, NULL, t.id, t.type, t.card, t.card_number, t.provider_token, t.customer_id, t.connection_id
+    SELECT NULL, NULL, t.id, t.type, t.card, t.card_number, t.fingerprint, t.provider_token, t.customer_id, t.connection_id
     FROM vaulted_token t WHERE t.account_id = $1 AND t.id = $3::uuid AND t.active AND t.status = 'ENROLLED'`,
 };
 
@@ -69,8 +72,8 @@ export async function findStoredObjects(
     customer: undefined,
     vaultedToken: undefined,
   };
-  for (const { payerId, payer, id, type, card: data, cardNumber: number, ...rest } of rows) {
-    const card = data && number ? { data, number } : undefined;
+  for (const { payerId, payer, id, type, card: data, cardNumber: number, fingerprint, ...rest } of rows) {
+    const card = data && number ? { data, number, fingerprint } : undefined;
     if (payerId && payer) found.customer = { id: payerId, payer };
     if (id && type) found.vaultedToken = { ...rest, id, type, card };
   }
@@ -93,8 +96,8 @@ const INSERT_CHECKOUT_SESSION = {
 const INSERT_VAULTED_TOKEN = {
   name: 'insert_vaulted_token',
   text: `
-    INSERT INTO vaulted_token (id, account_id, type, card, card_number, provider_token, active)
-    VALUES ($1, $2, $3, $4, $5, $6, true) ON CONFLICT (account_id, id) DO NOTHING`,
+    INSERT INTO vaulted_token (id, account_id, type, card, card_number, fingerprint, provider_token, active)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, true) ON CONFLICT (account_id, id) DO NOTHING`,
 };
 
 /** Adds a customer, as an encoded CustomerPayer. An existing customer is not changed. */
@@ -113,7 +116,7 @@ export async function insertCheckoutSession(
   await database.query(INSERT_CHECKOUT_SESSION, [session.id, session.accountId, session.customerId ?? null]);
 }
 
-/** Adds an immediately usable token of a card (an encoded CardData and the number's JWE) or a wallet. */
+/** Adds an immediately usable token of a card (an encoded CardData, the number's JWE and keyed hash) or a wallet. */
 export async function insertVaultedToken(
   database: Database,
   token: {
@@ -122,9 +125,11 @@ export async function insertVaultedToken(
     readonly type: string;
     readonly card?: Uint8Array;
     readonly cardNumber?: string;
+    readonly fingerprint?: string;
     readonly providerToken?: string;
   },
 ): Promise<void> {
-  const { id, accountId, type, card = null, cardNumber = null, providerToken = null } = token;
-  await database.query(INSERT_VAULTED_TOKEN, [id, accountId, type, card, cardNumber, providerToken]);
+  const { id, accountId, type, card, cardNumber, fingerprint, providerToken } = token;
+  const optional = [card, cardNumber, fingerprint, providerToken].map((value) => value ?? null);
+  await database.query(INSERT_VAULTED_TOKEN, [id, accountId, type, ...optional]);
 }

@@ -1,12 +1,12 @@
 import { equals } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { PaymentSchema, Transaction_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { apply, type Report } from '#src/payments/model/apply.ts';
 import { attemptChange } from '#src/payments/model/attempt.ts';
 import { isOpen, isOperation, type PaymentState, type TransactionRow } from '#src/payments/model/state.ts';
 import { runs } from '#test/support/fixed-seed.ts';
-import { AMOUNT, BASE_ID, claimed, learned, sumOf, timeOf } from './kept-payment.ts';
+import { AMOUNT, BASE_ID, claimed, FINGERPRINT, learned, sumOf, timeOf } from './kept-payment.ts';
 import { holds, OUTCOMES } from './payment-steps.ts';
 
 const STAYS_OPEN: readonly Outcome['kind'][] = ['unknown', 'pending', 'redirect', 'to_complete'];
@@ -29,6 +29,22 @@ it('a report that is applied twice changes nothing the second time', () => {
     if (isOver) expect(again.change).toBeTypeOf('string');
     expect(withoutTimes(again.state)).toEqual(withoutTimes(after));
   });
+});
+
+it('a record shows the fingerprint of its card once the provider has approved the payment, and not before', () => {
+  const shown = new Set<string>();
+  holds((_before, after) => {
+    for (const { type, status, paymentMethod } of after.record.transactionsHistory) {
+      const card = paymentMethod?.detail?.kind;
+      if (type !== Transaction_Type.PURCHASE && type !== Transaction_Type.AUTHORIZE) continue;
+      const fingerprint = card?.case === 'card' ? card.value.cardData?.fingerprint : undefined;
+      const neverApproved = [Transaction_Status.PENDING, Transaction_Status.DECLINED].includes(status);
+      if (neverApproved) expect(fingerprint).toBe('');
+      if (status === Transaction_Status.SUCCEEDED) expect(fingerprint).toBe(FINGERPRINT);
+      shown.add(fingerprint ?? '');
+    }
+  }, runs(500));
+  expect([...shown].sort()).toEqual(['', FINGERPRINT]);
 });
 
 /** The only transitions from a final state to another, by report. */
@@ -106,7 +122,13 @@ it.each(OUTCOMES)(
   (outcome) => {
     const [state, at] = [claimed(false), timeOf(claimed(false))];
     const report = { kind: 'outcome', transactionId: BASE_ID, outcome, pauseS: 5 } as const;
-    const attempt = { id: BASE_ID, vaultedToken: undefined, capture: false, awaitsPayer: false };
+    const attempt = {
+      id: BASE_ID,
+      vaultedToken: undefined,
+      cardFingerprint: FINGERPRINT,
+      capture: false,
+      awaitsPayer: false,
+    };
     const decided = attemptChange(claimed(false).record, attempt, outcome, 5, at);
     const books = { currency: 'USD', amount: AMOUNT, captured: 0n, refunded: 0n };
     expect(apply(state, report, at)).toEqual({

@@ -27,7 +27,7 @@ function changed(outcome: Outcome, { capture = true, wallet, plain, awaitsPayer 
   for (const one of record.transactionsHistory) {
     if (wallet) one.category = Transaction_Category.WALLET;
   }
-  const own = { id: transactionId, vaultedToken, capture, awaitsPayer };
+  const own = { id: transactionId, vaultedToken, cardFingerprint: undefined, capture, awaitsPayer };
   return { attempt, change: attemptChange(record, own, outcome, PAUSE_S, timestampFromMs(1_000)) };
 }
 
@@ -97,7 +97,13 @@ it('a checkout session may be paid again once its payment failed', () => {
   const reopenedBy = (outcome: Outcome, session: string) => {
     const { attempt } = attemptToClaim({ vault: false });
     const { record, transactionId } = attempt;
-    const own = { id: transactionId, vaultedToken: undefined, capture: true, awaitsPayer: false };
+    const own = {
+      id: transactionId,
+      vaultedToken: undefined,
+      cardFingerprint: undefined,
+      capture: true,
+      awaitsPayer: false,
+    };
     record.checkout = create(CheckoutSchema, { session });
     return attemptChange(record, own, outcome, PAUSE_S, timestampFromMs(1_000)).reopens;
   };

@@ -23,6 +23,7 @@ import { ServiceError } from '#src/service-error.ts';
 export const AMOUNT = 100n;
 export const CAN: Capabilities = { ...CARDS_ONLY, captures: 50, refunds: 'several', cancel: true };
 export const BASE_ID = 'base';
+export const FINGERPRINT = 'fingerprint';
 
 const providerData = create(ProviderDataSchema);
 export const APPROVED: Extract<Outcome, { kind: 'approved' }> = {
@@ -42,7 +43,7 @@ const row = (over: Partial<TransactionRow> & Pick<TransactionRow, 'id' | 'type'>
 /** A payment that was just claimed: its attempt has no outcome yet. */
 export function claimed(capture: boolean): PaymentState {
   const type = capture ? Transaction_Type.PURCHASE : Transaction_Type.AUTHORIZE;
-  const method = { type: 'CARD', detail: { kind: { case: 'card', value: {} } } } as const;
+  const method = { type: 'CARD', detail: { kind: { case: 'card', value: { cardData: {} } } } } as const;
   const own = { id: BASE_ID, type, category: Transaction_Category.CARD, status: Transaction_Status.PENDING };
   const record = create(PaymentSchema, {
     ...{ id: 'payment', amount: { currency: 'USD' }, paymentMethod: { type: 'CARD' }, checkout: {} },
@@ -51,7 +52,7 @@ export function claimed(capture: boolean): PaymentState {
   return {
     payment: {
       ...{ version: 0, capturedMinorUnits: 0n, refundedMinorUnits: 0n },
-      ...{ isReleased: false, openOperation: undefined },
+      ...{ isReleased: false, cardFingerprint: FINGERPRINT, openOperation: undefined },
     },
     record: decodeRecord(encodeRecord(record)),
     transactions: [row({ id: BASE_ID, type: Transaction_Type[type], capture, reference: 'base-reference' })],
@@ -98,6 +99,7 @@ function kept(state: PaymentState, { record, books, transaction, added }: Change
       capturedMinorUnits: books.captured,
       refundedMinorUnits: books.refunded,
       isReleased: books.isReleased,
+      cardFingerprint: state.payment.cardFingerprint,
       openOperation: isClosed ? undefined : openOperation,
     },
     record: decodeRecord(encodeRecord(record)),

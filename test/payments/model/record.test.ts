@@ -41,9 +41,9 @@ it.each<[string, Outcome, string]>([
       },
     ],
   });
-  recordOutcome(record, CHALLENGE, undefined, timestampNow());
+  recordOutcome(record, CHALLENGE, {}, timestampNow());
   expect(record).toMatchObject({ status: Payment_Status.PENDING, checkout: { sdkActionRequired: true } });
-  recordOutcome(record, outcome, undefined, timestampNow());
+  recordOutcome(record, outcome, {}, timestampNow());
   const told = record.transactionsHistory.map(({ paymentMethod }) => paymentMethod?.detail?.kind.value);
   expect(told).toMatchObject([{ redirectUrl: address }]);
   expect(record.paymentMethod?.paymentMethodDetail?.kind.value).toMatchObject({ redirectUrl: address });
@@ -64,7 +64,7 @@ function attempted(
 }
 
 function recorded(record: Payment, outcome: Outcome, vaultedToken?: string): Payment {
-  recordOutcome(record, outcome, vaultedToken, AT);
+  recordOutcome(record, outcome, { vaultedToken }, AT);
   return record;
 }
 
