@@ -53,7 +53,10 @@ const PROVIDER = { reference: 'r', providerData: create(ProviderDataSchema) };
 const CARD = Transaction_Category.CARD;
 const PURCHASE: ShownAttempt = { type: Transaction_Type.PURCHASE, category: CARD, isDeclinedBefore: false };
 const of = (kind: Outcome['kind'], over: Partial<ShownAttempt> = {}): States =>
-  statesOf({ ...PROVIDER, kind, iso8583Code: '05' } as unknown as Outcome, { ...PURCHASE, ...over });
+  statesOf({ ...PROVIDER, kind, iso8583Code: '05', advice: 'NONE' } as unknown as Outcome, {
+    ...PURCHASE,
+    ...over,
+  });
 
 describe('ARCHITECTURE.md', () => {
   it('ARCHITECTURE.md shows the states that statesOf returns', () => {

@@ -1,4 +1,5 @@
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
+import type { DeclineReason } from './decline.ts';
 import type { Dispute } from './dispute-report.ts';
 
 /**
@@ -72,14 +73,7 @@ export type Outcome =
   | (Reported & { readonly kind: 'to_complete' })
   /** The provider has the transaction and will decide later. */
   | (Reported & { readonly kind: 'pending' })
-  | (Reported &
-      Correcting & {
-        readonly kind: 'declined';
-        /** ISO 8583 response code (field 39) equivalent to the provider's own code. */
-        readonly iso8583Code: string;
-        /** Another provider might charge a second time (ISO 94, duplicate): this attempt must not fail over. */
-        readonly nowhereElse?: true;
-      })
+  | (Reported & Correcting & DeclineReason & { readonly kind: 'declined' })
   /** The payer did not act in time, or the authorization lapsed: nothing was charged, and nothing will be. */
   | (Reported & { readonly kind: 'expired' })
   /** It is certain that nothing happened at the provider: the attempt may be made elsewhere. */

@@ -1,14 +1,7 @@
+import { type Advice, adviceOfScheme, type DeclineReason } from './decline.ts';
 import type { HttpResult } from './http-client.ts';
 import type { Outcome } from './outcome.ts';
 import { unknownOutcome } from './provider-answer.ts';
-
-/** The meaning of a refusal that is a decline. */
-export type DeclineMeaning = {
-  /** ISO 8583 response code (field 39) equivalent to the provider's own code. */
-  readonly iso8583Code: string;
-  /** Another provider might charge a second time. */
-  readonly nowhereElse?: true;
-};
 
 /**
  * The meaning of a refusal that is not a decline.
@@ -35,48 +28,63 @@ export const BY_STATUS = [
  * columns; '' stands for an absent value. The first matching row counts.
  *
  * @param rows words are separated by white space. `Other` holds meanings specific to this provider.
- * @returns a function that finds the meaning of a response's columns; undefined if no row matches.
+ * @returns a function that finds the meaning of a response's columns; undefined if no row matches. Its `rows` are the
+ *   table's.
  */
 export function refusalTable<Column extends string, Other = never>(
-  rows: readonly Row<Column, DeclineMeaning | RefusalMeaning | Other>[],
+  rows: readonly Row<Column, DeclineReason | RefusalMeaning | Other>[],
 ) {
   const read = rows.map(({ means, ...columns }) => ({
-    means: means as DeclineMeaning | RefusalMeaning | Other,
+    means: means as DeclineReason | RefusalMeaning | Other,
     columns: Object.entries(columns as Record<string, string>).map(
       ([name, words]) => [name as Column, new Set(words.split(/\s+/))] as const,
     ),
   }));
-  return (shown: { readonly [Name in Column]?: string | number | undefined }) =>
+  const find = (shown: { readonly [Name in Column]?: string | number | undefined }) =>
     read.find(({ columns }) => columns.every(([name, words]) => words.has(String(shown[name] ?? ''))))?.means;
+  return Object.assign(find, { rows });
 }
+
+/** Advice for a decline by a system that is unavailable. */
+export const SOON: Advice = { laterHours: 1 };
+/** Advice for a decline by a limit or a balance. */
+export const ANOTHER_DAY: Advice = { laterHours: 24 };
 
 const DO_NOT_HONOR = '05';
 const DUPLICATE = '94';
 
 /**
- * Returns the meaning of an ISO 8583 code. Code 94 means that the issuer has just seen an equal charge, so a failover
- * would add another.
+ * Returns a decline reason. Code 94 means that the issuer has just seen an equal charge, so a failover would add
+ * another.
+ *
+ * @param advice by the provider's own word; never derived from the code, which is our equivalent.
  */
-export function declineBy(iso8583Code: string): DeclineMeaning {
-  return iso8583Code === DUPLICATE ? { iso8583Code, nowhereElse: true } : { iso8583Code };
+export function declineBy(iso8583Code: string, advice: Advice): DeclineReason {
+  return { iso8583Code, advice, ...(iso8583Code === DUPLICATE && { nowhereElse: true }) };
+}
+
+/** Returns the decline reason of a response code that the scheme or the issuer itself gave. */
+export function declineByScheme(iso8583Code: string): DeclineReason {
+  return declineBy(iso8583Code, adviceOfScheme(iso8583Code));
 }
 
 /** The meaning of a decline for an unlisted reason: a soft decline. */
-export const SOFT_DECLINE: DeclineMeaning = declineBy(DO_NOT_HONOR);
+export const SOFT_DECLINE: DeclineReason = declineBy(DO_NOT_HONOR, 'NONE');
 
 /** Returns the meaning that the table gives a decline reason, or a soft decline if it gives none. */
-export function declineOrSoft(meaning: DeclineMeaning | string | undefined): DeclineMeaning {
+export function declineOrSoft(meaning: DeclineReason | string | undefined): DeclineReason {
   return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
 }
 
 /** Builds the rows of a table's declines. @param codesByIso8583 the words of `column`, keyed by ISO 8583 code. */
 export function declines<Column extends string>(
   column: Column,
+  advice: Advice,
   codesByIso8583: Readonly<Record<string, string>>,
-): readonly Row<Column, DeclineMeaning>[] {
+): readonly Row<Column, DeclineReason>[] {
   return Object.entries(codesByIso8583).map(
     ([iso8583Code, words]) =>
-      ({ [column]: words, means: declineBy(iso8583Code) }) as Row<Column, DeclineMeaning>,
+      ({ [column]: words, means: declineBy(iso8583Code, advice) }) as Row<Column, DeclineReason>,
   );
 }
 
@@ -92,7 +100,7 @@ const REFUSED_NAME = /^[\w./[\]-]{1,100}$/;
  * @param said shown in the detail, after the status.
  */
 export function refusedOutcome(
-  meaning: RefusalMeaning | DeclineMeaning | undefined,
+  meaning: RefusalMeaning | DeclineReason | undefined,
   { status, said = '', refused = '' }: { status: number; said?: string; refused?: string },
 ): Outcome {
   if (meaning !== 'turned_away' && meaning !== 'unreachable') {

@@ -50,6 +50,7 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   'payments.v1.ProviderData': [
     ...['id', 'transaction_id', 'account_id', 'status', 'sub_status', 'status_detail', 'response_message'],
     ...['response_code', 'third_party_transaction_id', 'iso8583_response_code', 'iso8583_response_message'],
+    ...['merchant_advice_code', 'merchant_advice_code_message'],
   ],
   'payments.v1.PaymentMethod': [
     ...['type', 'vaulted_token', 'vault_on_success', 'parent_payment_method_type', 'payment_method_detail'],

@@ -1,4 +1,4 @@
-import { declineOf } from '#src/connectors/decline.ts';
+import { isHard } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 
 /** A group of cards with a separate approval rate. Unknown fields are "". */
@@ -76,7 +76,7 @@ function approvalOf(outcome: Outcome): boolean | undefined {
     case 'expired':
       return undefined;
     case 'declined':
-      return declineOf(outcome.iso8583Code).hard ? undefined : false;
+      return isHard(outcome) ? undefined : false;
     case 'not_sent':
       return outcome.because === 'unreachable' ? false : undefined;
     case 'unknown':

@@ -20,7 +20,7 @@ export const OUTCOMES = {
   },
   redirect: { kind: 'redirect', providerData, redirectUrl: 'https://provider.example' },
   pending: { kind: 'pending', providerData },
-  declined: { kind: 'declined', providerData, iso8583Code: '05' },
+  declined: { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE' },
   turnedAway: { kind: 'not_sent', detail: 'refused', because: 'turned_away' },
   notSent: { kind: 'not_sent', detail: 'before sending: ECONNREFUSED', because: 'unreachable' },
   unknown: { kind: 'unknown', detail: 'awaiting the response: DEADLINE', providerData: undefined },

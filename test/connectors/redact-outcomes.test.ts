@@ -79,8 +79,8 @@ it.each<[Outcome, object]>([
     { kind: 'pending', providerData: shown },
   ],
   [
-    { kind: 'declined', providerData: told, iso8583Code: '05' },
-    { kind: 'declined', providerData: shown, iso8583Code: '05' },
+    { kind: 'declined', providerData: told, iso8583Code: '05', advice: 'NONE' },
+    { kind: 'declined', providerData: shown, iso8583Code: '05', advice: 'NONE' },
   ],
   [
     { kind: 'unknown', providerData: told, detail: ECHO },

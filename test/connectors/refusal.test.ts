@@ -4,17 +4,17 @@ import { BY_STATUS, declines, refusalTable, refusedOutcome, sendMended } from '#
 
 describe('a table of refusals', () => {
   const table = refusalTable<'status' | 'code'>([
-    ...declines('code', { '05': 'refused declined', '94': 'twice' }),
+    ...declines('code', 'NONE', { '05': 'refused declined', '94': 'twice' }),
     { status: '402', code: '', means: 'turned_away' },
     { status: '402 403', means: 'unknown' },
     ...BY_STATUS,
   ]);
 
   it.each([
-    [{ code: 'declined' }, { iso8583Code: '05' }],
+    [{ code: 'declined' }, { iso8583Code: '05', advice: 'NONE' }],
     [
       { code: 'twice', status: 500 },
-      { iso8583Code: '94', nowhereElse: true },
+      { iso8583Code: '94', advice: 'NONE', nowhereElse: true },
     ],
     [{ status: 402 }, 'turned_away'],
     [{ status: 402, code: 'other' }, 'unknown'],

@@ -26,7 +26,20 @@ export const PENDING: Outcome = { kind: 'pending', providerData };
 export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 export const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'refused', because: 'unreachable' };
 const TURNED_AWAY: Outcome = { kind: 'not_sent', detail: 'refused by its answer', because: 'turned_away' };
-export const declined = (iso8583Code: string): Outcome => ({ kind: 'declined', providerData, iso8583Code });
+export const declined = (iso8583Code: string): Outcome => ({
+  kind: 'declined',
+  providerData,
+  iso8583Code,
+  advice: 'NONE',
+});
+
+/** A decline that forbids every other try, or the same one, whatever its code. */
+const advisedAgainst = (advice: 'NEVER' | 'REVOKED' | 'NEW_DATA' | 'AUTHENTICATE'): Outcome => ({
+  kind: 'declined',
+  providerData,
+  iso8583Code: '05',
+  advice,
+});
 
 const HARD_CODES = ['14', '33', '41', '43', '54', '57', '59', '68', '82', 'N7', 'n7'];
 const SOFT_CODES = ['05', '22', '51', '61', '62', '65', '80', '90', '91', '92', '96'];
@@ -35,6 +48,12 @@ const arbOutcome = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(NOT_SENT, TURNED_AWAY) },
   { weight: 4, arbitrary: fc.constantFrom(...SOFT_CODES).map(declined) },
   { weight: 1, arbitrary: fc.constantFrom(...HARD_CODES).map(declined) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .constantFrom('NEVER', 'REVOKED', 'NEW_DATA', 'AUTHENTICATE')
+      .map((advice) => advisedAgainst(advice as 'NEVER')),
+  },
   { weight: 1, arbitrary: fc.stringMatching(/^[0-9A-Z]{2}$/).map(declined) },
   { weight: 3, arbitrary: fc.constantFrom(APPROVED, REDIRECT, PENDING, UNKNOWN, UNKNOWN) },
 );
@@ -48,7 +67,8 @@ export const arbScript = fc.record({
 
 const mayBeCharged = ({ kind }: Outcome) => ['approved', 'redirect', 'pending', 'unknown'].includes(kind);
 const isHard = (outcome: Outcome) =>
-  outcome.kind === 'declined' && HARD_CODES.includes(outcome.iso8583Code.toUpperCase());
+  outcome.kind === 'declined' &&
+  (outcome.advice !== 'NONE' || HARD_CODES.includes(outcome.iso8583Code.toUpperCase()));
 
 /** Returns the outcomes of the attempts that a script should make. */
 export function expectedOutcomes({

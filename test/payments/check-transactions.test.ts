@@ -72,7 +72,10 @@ describe('a redirect', () => {
 
   it.each<[Outcome, string]>([
     [{ kind: 'approved', providerData: create(ProviderDataSchema), ...NO_CODES }, 'SUCCEEDED/APPROVED'],
-    [{ kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) }, 'DECLINED/DECLINED'],
+    [
+      { kind: 'declined', iso8583Code: '05', advice: 'NONE', providerData: create(ProviderDataSchema) },
+      'DECLINED/DECLINED',
+    ],
     [{ kind: 'unknown', detail: 'reset', providerData: undefined }, 'READY_TO_PAY/CREATED'],
   ])(
     'a redirect whose payer agreed is completed, and ends as its completion does: $kind',

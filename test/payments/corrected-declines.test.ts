@@ -20,7 +20,7 @@ import { onScriptedPayments, payments } from './scripted-payments.ts';
 onScriptedPayments();
 
 const DECLINED: Outcome = {
-  ...{ kind: 'declined', iso8583Code: '51', reference: 'paid-1' },
+  ...{ kind: 'declined', iso8583Code: '51', advice: 'NONE', reference: 'paid-1' },
   providerData: create(ProviderDataSchema, { status: 'NO' }),
 };
 const CORRECTED: Outcome = {

@@ -39,7 +39,13 @@ async function sign(
     authorizationCode: '',
     retrievalReferenceNumber: '',
   } as const;
-  const declined = { kind: 'declined', ...told, iso8583Code: '05', ...(corrects && { corrects }) } as const;
+  const declined = {
+    kind: 'declined',
+    ...told,
+    iso8583Code: '05',
+    advice: 'NONE',
+    ...(corrects && { corrects }),
+  } as const;
   const report: SignedOutcome = {
     ...{ outcome: status === 'DONE' ? approved : declined, minorUnits, currency: 'USD' },
     ...(status === 'DONE' && { undoneBy: 'FAILED' }),
@@ -142,7 +148,12 @@ it('two processes that apply a correction concurrently subtract the amount from 
   const captured = (await capture(payment)).record;
   const transactionId = idOf(captured);
   const leased = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId, fence: 1 };
-  const told = { kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) } as const;
+  const told = {
+    kind: 'declined',
+    iso8583Code: '05',
+    advice: 'NONE',
+    providerData: create(ProviderDataSchema),
+  } as const;
   const outcome = { ...told, corrects: true as const };
   const report = { kind: 'outcome', transactionId, outcome, pauseS: 5 } as const;
   const written = await Promise.all([1, 2, 3].map(() => writeReport(deps, leased, report)));

@@ -147,7 +147,10 @@ describe('authorizations that the provider ended early', () => {
   });
 
   it.each<[string, Outcome]>([
-    ['declined', { kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) }],
+    [
+      'declined',
+      { kind: 'declined', iso8583Code: '05', advice: 'NONE', providerData: create(ProviderDataSchema) },
+    ],
     ['never made', { kind: 'not_sent', because: 'turned_away', detail: 'closed' }],
   ])(
     'an authorization that ended early is EXPIRED with an alarm if it is reported as %s',

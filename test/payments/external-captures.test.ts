@@ -148,7 +148,7 @@ describe('a capture made at the provider itself', () => {
       const { id: paymentId } = payment;
       await cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId }), payments.caller());
       const providerData = create(ProviderDataSchema);
-      const told = async (): Promise<Outcome> => ({ kind, providerData, iso8583Code: '05' });
+      const told = async (): Promise<Outcome> => ({ kind, providerData, iso8583Code: '05', advice: 'NONE' });
       const { connection } = payments.provider;
       expect(await news(payment, { ...connection, lookUp: told })).toBe('unchanged');
       expect([await state(payment), alarms]).toEqual(['CANCELED/CANCELED', []]);

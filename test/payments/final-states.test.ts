@@ -18,7 +18,7 @@ const statusOf = async (id: string) =>
   (await payments.tables.query('SELECT status FROM transaction WHERE id = $1', [id]))[0]?.status;
 
 const providerData = create(ProviderDataSchema);
-const DECLINED = { kind: 'declined', iso8583Code: '05', providerData } as const;
+const DECLINED = { kind: 'declined', iso8583Code: '05', advice: 'NONE', providerData } as const;
 const APPROVED = {
   kind: 'approved',
   providerData,

@@ -88,7 +88,7 @@ export function ledgerProvider(): LedgerProvider {
       case 'refuses it':
         return { kind: 'not_sent', because: 'turned_away', detail: '400' };
       case 'declines it':
-        results.set(id, { kind: 'declined', ...told, iso8583Code: '51' });
+        results.set(id, { kind: 'declined', ...told, iso8583Code: '51', advice: 'NONE' });
         return results.get(id) as Outcome;
       case 'delays it':
         results.set(id, { kind: 'pending', ...told });

@@ -120,11 +120,16 @@ describe('a card payment', () => {
     expect(rows).toEqual(record.transactions_history.map(({ id, status }: RecordJson) => ({ id, status })));
   });
 
-  it('a card payment is tried at no other acquirer after a hard decline', async () => {
-    const record = await pay({ ...cardPayment('4000000000009987'), country: 'MX' });
-    expect(statesOf(record)).toMatch(/^DECLINED/);
-    expect(record.transactions_history).toHaveLength(1);
-  });
+  it.each(['41', '04', '07', '12', '15', '46', 'R0', 'R1', 'R3', '94', '1A'])(
+    'a card payment is tried at no other acquirer after the hard decline %s',
+    async (code) => {
+      const order = { ...cardPayment(), country: 'MX', description: `sandbox:decline:${code}` };
+      const record = await pay(order);
+      expect(statesOf(record)).toMatch(/^DECLINED/);
+      expect(record.transactions_history).toHaveLength(1);
+      expect(record.transactions.provider_data).not.toHaveProperty('merchant_advice_code');
+    },
+  );
 
   it("a card payment is approved whatever the card's expiry date, unless the provider says otherwise", async () => {
     const path = 'payment_method.detail.card.card_data.expiration_year';

@@ -22,7 +22,7 @@ export const APPROVED: Outcome = {
   authorizationCode: 'A1B2C3',
   retrievalReferenceNumber: '012345678901',
 };
-export const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51' };
+export const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51', advice: 'NONE' };
 export const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
 export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 

@@ -103,7 +103,7 @@ it('an authorization past its term stays unchanged, with a daily alarm, if its r
 it.each<[Outcome, string]>([
   [UNKNOWN, 'SUCCEEDED/APPROVED'],
   [{ kind: 'not_sent', because: 'turned_away', detail: 'no such charge' }, 'EXPIRED/EXPIRED'],
-  [{ kind: 'declined', iso8583Code: '05', providerData }, 'EXPIRED/EXPIRED'],
+  [{ kind: 'declined', iso8583Code: '05', advice: 'NONE', providerData }, 'EXPIRED/EXPIRED'],
   [ENDED, 'EXPIRED/EXPIRED'],
 ])(
   'an authorization past its term that the provider does not report as held is not released: $kind',
@@ -138,7 +138,12 @@ it('an authorization past its term is not released if a capture of it begins fir
       }
       return told;
     },
-    cancel: async () => ({ kind: 'declined', iso8583Code: '57', providerData: create(ProviderDataSchema) }),
+    cancel: async () => ({
+      kind: 'declined',
+      iso8583Code: '57',
+      advice: 'NONE',
+      providerData: create(ProviderDataSchema),
+    }),
   };
   deps = { ...deps, connections: () => new Map([['ledger', racing]]) };
   await pastTerm();

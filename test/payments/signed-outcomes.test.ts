@@ -17,7 +17,7 @@ import { idOf } from './requested-operations.ts';
 onOperatedPayments({ empties: 'payment, transaction, notification' });
 
 const providerData = create(ProviderDataSchema);
-const DECLINED: Outcome = { kind: 'declined', iso8583Code: '05', providerData };
+const DECLINED: Outcome = { kind: 'declined', iso8583Code: '05', advice: 'NONE', providerData };
 
 it.each<[string, Behaviour, { capture: boolean }, Outcome]>([
   ['end of an authorization', 'does it', { capture: false }, { kind: 'expired', providerData }],

@@ -25,7 +25,7 @@ const providerData = create(ProviderDataSchema);
 const APPROVED: Outcome = {
   ...{ kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' },
 };
-const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51' };
+const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51', advice: 'NONE' };
 const PENDING: Outcome = { kind: 'pending', providerData };
 const EXPIRED: Outcome = { kind: 'expired', providerData };
 const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };

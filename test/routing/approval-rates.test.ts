@@ -12,8 +12,8 @@ const APPROVED: Outcome = {
   authorizationCode: 'A1B2C3',
   retrievalReferenceNumber: '612345678901',
 };
-const SOFT_DECLINE: Outcome = { kind: 'declined', providerData, iso8583Code: '05' };
-const HARD_DECLINE: Outcome = { kind: 'declined', providerData, iso8583Code: '14' };
+const SOFT_DECLINE: Outcome = { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE' };
+const HARD_DECLINE: Outcome = { kind: 'declined', providerData, iso8583Code: '14', advice: 'NONE' };
 
 function learnTimes(rates: ApprovalRates, times: number, outcome: Outcome, segment = VISA_CO): void {
   for (let i = 0; i < times; i++) rates.learn('one', segment, outcome);
@@ -35,7 +35,7 @@ it.each<[string, Outcome]>([
 
 it.each<[string, Outcome]>([
   ['a soft decline', SOFT_DECLINE],
-  ['an unknown code', { kind: 'declined', providerData, iso8583Code: 'ZZ' }],
+  ['an unknown code', { kind: 'declined', providerData, iso8583Code: 'ZZ', advice: 'NONE' }],
   ['an unknown outcome', { kind: 'unknown', detail: 'x', providerData: undefined }],
   ['an attempt that could not be sent', { kind: 'not_sent', detail: 'x', because: 'unreachable' }],
 ])('the approval rate counts %s as not approved', (_name, outcome) => {

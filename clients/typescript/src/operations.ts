@@ -1516,6 +1516,10 @@ export type ProviderData = {
   readonly iso8583_response_code: string | null;
   /** iso8583_response_code in words. */
   readonly iso8583_response_message: string | null;
+  /** Mastercard's merchant advice code, if the provider reports it: whether, and when, a declined card may be tried again. */
+  readonly merchant_advice_code?: string;
+  /** merchant_advice_code in words; absent for a code that this service does not know. */
+  readonly merchant_advice_code_message?: string;
 };
 
 /** Credentials that deliveries carry in headers in addition to the signature, for receivers that check them. Each is 1 to 255 printable ASCII characters, and is sent if set. Credentials are stored encrypted, and no response contains them. */

@@ -329,7 +329,8 @@ export declare type Failover = Message<"payments.config.Failover"> & {
   maxAttempts?: number | undefined;
 
   /**
-   * Also fails over after a soft decline, not only when nothing was sent. Never after a hard decline.
+   * Also fails over after a soft decline, not only when nothing was sent. Never after a hard decline, which every
+   * provider would repeat.
    *
    * @generated from field: bool soft_declines = 2;
    */

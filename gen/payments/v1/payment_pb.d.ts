@@ -908,6 +908,20 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
    * @generated from field: optional string iso8583_response_message = 13;
    */
   iso8583ResponseMessage?: string | undefined;
+
+  /**
+   * Mastercard's merchant advice code, if the provider reports it: whether, and when, a declined card may be tried again.
+   *
+   * @generated from field: string merchant_advice_code = 14;
+   */
+  merchantAdviceCode: string;
+
+  /**
+   * merchant_advice_code in words; absent for a code that this service does not know.
+   *
+   * @generated from field: string merchant_advice_code_message = 15;
+   */
+  merchantAdviceCodeMessage: string;
 };
 
 /**

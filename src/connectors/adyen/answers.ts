@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { readMerchantAdvice } from '#src/connectors/merchant-advice.ts';
 import {
   asIs,
   each,
@@ -23,6 +24,7 @@ const additionalData = fields({
   authCode: textLike(/^[A-Za-z0-9]{1,6}$/),
   networkTxReference: textLike(/^[A-Za-z0-9]{1,64}$/),
   refusalReasonRaw: textOf,
+  merchantAdviceCode: textOf,
   hmacSignature: textLike(/^[A-Za-z0-9+/]{43}=$/),
 });
 
@@ -61,7 +63,7 @@ const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
 
 /** Builds the record's provider data from a response or a notification. @param status Adyen's own status. */
 export function providerDataOf(
-  { pspReference, raw, ...reported }: Pick<Answer, 'pspReference' | 'raw'> & Partial<Answer>,
+  { pspReference, raw, additionalData, ...reported }: Pick<Answer, 'pspReference' | 'raw'> & Partial<Answer>,
   status: string,
   { providerId, merchantAccount }: ShownAs,
 ): ProviderData {
@@ -72,6 +74,7 @@ export function providerDataOf(
     status,
     responseCode: reported.refusalReasonCode || reported.errorCode || '',
     responseMessage: reported.refusalReason || reported.message || '',
+    ...readMerchantAdvice(additionalData?.merchantAdviceCode ?? ''),
     rawResponse: withoutFields(raw, NOT_SHOWN),
   });
 }

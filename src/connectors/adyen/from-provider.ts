@@ -122,7 +122,8 @@ function fromAnswer(
 /** @returns undefined if the response contradicts itself. */
 function readResultCode(answer: Answer, reported: Reported, isCard: boolean): Outcome | undefined {
   const { resultCode, refusalReasonCode: code, refusalReason: text, additionalData } = answer;
-  const { authCode = '', networkTxReference: networkTransactionId, refusalReasonRaw: raw } = additionalData;
+  const { authCode = '', networkTxReference: networkTransactionId } = additionalData;
+  const { refusalReasonRaw: raw, merchantAdviceCode: adviceCode } = additionalData;
   switch (resultCode) {
     case 'Authorised':
       if (reported.reference === undefined) return undefined;
@@ -133,7 +134,7 @@ function readResultCode(answer: Answer, reported: Reported, isCard: boolean): Ou
     case 'Refused':
     case 'Cancelled':
     case 'Error':
-      return declined(meaningOf({ resultCode, code, text, raw }), reported);
+      return declined(meaningOf({ resultCode, code, text, raw, adviceCode }), reported);
     case 'RedirectShopper':
     case 'ChallengeShopper':
     case 'IdentifyShopper': {

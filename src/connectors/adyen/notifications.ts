@@ -19,6 +19,7 @@ import {
   textOf,
 } from '#src/connectors/provider-answer.ts';
 import { forged, isSignedBy } from '#src/connectors/provider-signature.ts';
+import { SOFT_DECLINE } from '#src/connectors/refusal.ts';
 import type { Secret } from '#src/secret.ts';
 import { type Item, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
 import { fromAdyenAmount } from './money.ts';
@@ -27,7 +28,6 @@ import { fromAdyenAmount } from './money.ts';
 const ACKNOWLEDGEMENT = '[accepted]';
 const MAX_ITEMS = 100;
 const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
-const DO_NOT_HONOR = '05';
 const CANCELED_OR_REFUNDED =
   'the payment was canceled or refunded at Adyen; the signed fields do not say which.';
 const NOT_TAKEN = 'the purchase was approved, but its capture failed: no money was taken.';
@@ -246,6 +246,6 @@ function outcomeOf(item: Item, ended: Ended, reference: string | undefined, show
     ...(isCorrection && { corrects: true as const }),
   };
   if (ended === 'expired') return { kind: 'expired', ...reported };
-  if (ended === 'declined') return { kind: 'declined', ...reported, iso8583Code: DO_NOT_HONOR };
+  if (ended === 'declined') return { kind: 'declined', ...reported, ...SOFT_DECLINE };
   return approvedOutcome(reported, item.additionalData.authCode);
 }

@@ -1,76 +1,98 @@
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
-import { declineOf } from '#src/connectors/decline.ts';
+import { type Advice, type DeclineReason, isHard, withAdvice } from '#src/connectors/decline.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
+import { readMerchantAdvice, withMerchantAdvice } from '#src/connectors/merchant-advice.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import {
+  ANOTHER_DAY,
   BY_STATUS,
-  type DeclineMeaning,
   declineBy,
+  declineByScheme,
   declineOrSoft,
   refusalTable,
   refusedOutcome,
+  SOON,
 } from '#src/connectors/refusal.ts';
 import { type Answer, providerDataOf, type ShownAs } from './answers.ts';
 
+/** Advice by its word in the table below. */
+const ADVICE: Readonly<Record<string, Advice>> = {
+  NEVER: 'NEVER',
+  REVOKED: 'REVOKED',
+  NEW_DATA: 'NEW_DATA',
+  AUTHENTICATE: 'AUTHENTICATE',
+  NONE: 'NONE',
+  SOON,
+  ANOTHER_DAY,
+};
+
 /**
- * Adyen's refusal reasons: code, equivalent in ISO 8583 (field 39), and text.
+ * Adyen's refusal reasons: code, equivalent in ISO 8583 (field 39), advice, and text.
  * https://docs.adyen.com/development-resources/refusal-reasons, as of July 2026; the mapping is ours.
  */
 const REASONS = `
-2 05 Refused
-3 05 Referral
-4 96 Acquirer Error
-5 62 Blocked Card
-6 54 Expired Card
-7 13 Invalid Amount
-8 14 Invalid Card Number
-9 91 Issuer Unavailable
-10 57 Not supported
-11 1A 3D Not Authenticated
-12 51 Not enough balance
-14 59 Acquirer Fraud
-15 05 Cancelled
-16 05 Shopper Cancelled
-17 55 Invalid Pin
-18 75 Pin tries exceeded
-19 55 Pin validation not possible
-20 59 FRAUD
-21 12 Not Submitted
-22 59 FRAUD-CANCELLED
-23 57 Transaction Not Permitted
-24 N7 CVC Declined
-25 62 Restricted Card
-26 57 Revocation Of Auth
-27 05 Declined Non Generic
-28 61 Withdrawal amount exceeded
-29 65 Withdrawal count exceeded
-31 59 Issuer Suspected Fraud
-32 05 AVS Declined
-33 55 Card requires online pin
-34 52 No checking account available on Card
-35 53 No savings account available on Card
-36 55 Mobile pin required
-37 65 Contactless fallback
-38 1A Authentication required
-39 91 RReq not received from DS
-40 91 Current AID is in Penalty Box
-41 55 CVM Required Restart Payment
-42 1A 3DS Authentication Error
-43 55
-44 05
-45 05
-46 57 Transaction blocked by Adyen to prevent excessive retry fees
-50 57 Token Revoked
+2 05 NONE Refused
+3 05 NONE Referral
+4 96 SOON Acquirer Error
+5 62 NONE Blocked Card
+6 54 NEW_DATA Expired Card
+7 13 NONE Invalid Amount
+8 14 NEW_DATA Invalid Card Number
+9 91 SOON Issuer Unavailable
+10 57 NONE Not supported
+11 1A AUTHENTICATE 3D Not Authenticated
+12 51 ANOTHER_DAY Not enough balance
+14 59 ANOTHER_DAY Acquirer Fraud
+15 05 NONE Cancelled
+16 05 NONE Shopper Cancelled
+17 55 NEW_DATA Invalid Pin
+18 75 ANOTHER_DAY Pin tries exceeded
+19 55 NONE Pin validation not possible
+20 59 ANOTHER_DAY FRAUD
+21 12 NONE Not Submitted
+22 59 ANOTHER_DAY FRAUD-CANCELLED
+23 57 NONE Transaction Not Permitted
+24 N7 NEW_DATA CVC Declined
+25 62 NONE Restricted Card
+26 57 REVOKED Revocation Of Auth
+27 05 NONE Declined Non Generic
+28 61 ANOTHER_DAY Withdrawal amount exceeded
+29 65 ANOTHER_DAY Withdrawal count exceeded
+31 59 ANOTHER_DAY Issuer Suspected Fraud
+32 05 NEW_DATA AVS Declined
+33 55 NONE Card requires online pin
+34 52 NONE No checking account available on Card
+35 53 NONE No savings account available on Card
+36 55 NONE Mobile pin required
+37 65 NONE Contactless fallback
+38 1A AUTHENTICATE Authentication required
+39 91 SOON RReq not received from DS
+40 91 SOON Current AID is in Penalty Box
+41 55 NONE CVM Required Restart Payment
+42 1A AUTHENTICATE 3DS Authentication Error
+43 55 NONE
+44 05 NONE
+45 05 NONE
+46 57 NEVER Transaction blocked by Adyen to prevent excessive retry fees
+50 57 NEW_DATA Token Revoked
 `
   .trim()
   .split('\n')
-  .map((row) => /^(\d+) (..) ?(.*)$/.exec(row) ?? []);
+  .map((row) => {
+    const [, code = '', iso8583Code = '', word = '', text = ''] = /^(\d+) (..) (\w+) ?(.*)$/.exec(row) ?? [];
+    const advice = ADVICE[word];
+    if (!advice) throw new Error(`a refusal reason has no advice: ${row}`);
+    return { code, text: asWord(text), means: declineBy(iso8583Code, advice) };
+  });
 
-const asWord = (text: string) => text.toLowerCase().replace(/\s/g, '_');
-const reasonRows = (column: 'code' | 'text', at: number) =>
-  REASONS.filter((row) => row[at]).map((row) => ({
-    [column]: asWord(row[at] ?? ''),
-    means: declineBy(row[2] ?? ''),
+function asWord(text: string): string {
+  return text.toLowerCase().replace(/\s/g, '_');
+}
+
+const reasonRows = (column: 'code' | 'text') =>
+  REASONS.filter((reason) => reason[column]).map(({ means, ...reason }) => ({
+    [column]: reason[column],
+    means,
   }));
 
 /** Statuses with which Adyen refuses a request; 500 only for a validation error. */
@@ -85,19 +107,19 @@ const CARD_ERROR = { method: 'card', errorType: 'validation', status: REFUSING }
 type Column = 'status' | 'errorType' | 'errorCode' | 'method' | 'resultCode' | 'code' | 'text';
 
 /** Adyen's refusals. */
-const REFUSALS = refusalTable<Column>([
+export const REFUSALS = refusalTable<Column>([
   // The shopper canceled: our own cancels come only after Adyen has processed the payment.
-  { resultCode: 'Cancelled', means: declineBy('17') },
-  ...reasonRows('code', 1),
-  ...reasonRows('text', 3),
-  { resultCode: 'Error', means: declineBy('96') },
+  { resultCode: 'Cancelled', means: declineBy('17', 'NONE') },
+  ...reasonRows('code'),
+  ...reasonRows('text'),
+  { resultCode: 'Error', means: declineBy('96', SOON) },
   // Authorization requires the cardholder's authentication, but the response contains no page for it.
-  { resultCode: 'RedirectShopper ChallengeShopper IdentifyShopper', means: declineBy('1A') },
+  { resultCode: 'RedirectShopper ChallengeShopper IdentifyShopper', means: declineBy('1A', 'AUTHENTICATE') },
   // A request with the same key is done or in progress, and its outcome counts.
   { errorCode: '704', means: 'unknown' },
-  { ...CARD_ERROR, errorCode: '101 102', means: declineBy('14') },
-  { ...CARD_ERROR, errorCode: '103 153', means: declineBy('N7') },
-  { ...CARD_ERROR, errorCode: '129 141', means: declineBy('54') },
+  { ...CARD_ERROR, errorCode: '101 102', means: declineBy('14', 'NEW_DATA') },
+  { ...CARD_ERROR, errorCode: '103 153', means: declineBy('N7', 'NEW_DATA') },
+  { ...CARD_ERROR, errorCode: '129 141', means: declineBy('54', 'NEW_DATA') },
   // Adyen validates first: a request that fails validation was not processed, whatever the status.
   { status: '500', errorType: 'validation', means: 'turned_away' },
   ...BY_STATUS,
@@ -115,19 +137,29 @@ export type Refusal = {
   readonly text?: string;
   /** The issuer's own code and text ("51 : Insufficient funds"), if the account is configured to receive them. */
   readonly raw?: string;
+  /** `merchantAdviceCode`, if the account is configured to receive it. */
+  readonly adviceCode?: string;
 };
 
 /**
  * Returns the meaning of a payment's refusal. The issuer's own code is the most precise and takes precedence, unless
  * Adyen's code forbids a retry that the issuer's would allow. An unknown code is a soft decline.
  */
-export function meaningOf({ resultCode, code = '', text = '', raw = '' }: Refusal): DeclineMeaning {
+export function meaningOf(refusal: Refusal): DeclineReason {
+  const { resultCode, code = '', text = '', adviceCode = '' } = refusal;
   const byAdyen = declineOrSoft(REFUSALS({ resultCode, code, text: asWord(text) }));
-  const issuersCode = /^\s*([0-9A-Z]{1,2})\s*:/.exec(raw)?.[1]?.padStart(2, '0');
-  if (resultCode === 'Cancelled' || issuersCode === undefined || APPROVALS.has(issuersCode)) return byAdyen;
-  const byIssuer = declineBy(issuersCode);
-  const softens = declineOf(byAdyen.iso8583Code).hard && !declineOf(issuersCode).hard;
-  return softens && !byIssuer.nowhereElse ? byAdyen : byIssuer;
+  const byIssuer = issuersReason(refusal);
+  const softens = byIssuer && isHard(byAdyen) && !isHard(byIssuer) && !byIssuer.nowhereElse;
+  const { advice } = byIssuer ? withAdvice(byAdyen, byIssuer.advice) : byAdyen;
+  const reason = byIssuer && !softens ? { ...byIssuer, advice } : byAdyen;
+  return withMerchantAdvice(reason, readMerchantAdvice(adviceCode));
+}
+
+/** Returns the reason that the issuer gave, if the refusal contains it. */
+function issuersReason({ resultCode, raw = '' }: Refusal): DeclineReason | undefined {
+  const code = /^\s*([0-9A-Z]{1,2})\s*:/.exec(raw)?.[1]?.padStart(2, '0');
+  if (resultCode === 'Cancelled' || code === undefined || APPROVALS.has(code)) return undefined;
+  return declineByScheme(code);
 }
 
 const ERROR_TYPES: ReadonlySet<string> = new Set(['validation', 'security', 'configuration', 'internal']);
@@ -162,7 +194,7 @@ export function fromTransientError(result: HttpResult): Outcome | undefined {
 }
 
 /** Builds a decline. */
-export function declined(meaning: DeclineMeaning, reported: Reported): Outcome {
+export function declined(meaning: DeclineReason, reported: Reported): Outcome {
   reported.providerData.iso8583ResponseCode = meaning.iso8583Code;
   return { kind: 'declined', ...reported, ...meaning };
 }

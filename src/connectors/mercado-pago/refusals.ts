@@ -1,13 +1,15 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import type { DeclineReason } from '#src/connectors/decline.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { textOf } from '#src/connectors/provider-answer.ts';
 import {
+  ANOTHER_DAY,
   BY_STATUS,
-  type DeclineMeaning,
   declineOrSoft,
   declines,
   refusalTable,
   refusedOutcome,
+  SOON,
 } from '#src/connectors/refusal.ts';
 import { isErrorBody, readError } from './answers.ts';
 
@@ -21,25 +23,35 @@ type Column = 'status_detail' | 'request' | 'status' | 'family';
  * Mercado Pago's refusals: the collection results in its documentation, 2024 to 2026, and a few that only integrators'
  * tables list. The ISO 8583 equivalents (field 39) are ours.
  */
-const REFUSALS = refusalTable<Column>([
-  ...declines('status_detail', {
+export const REFUSALS = refusalTable<Column>([
+  ...declines('status_detail', 'NONE', {
     '05': `cc_rejected_call_for_authorize cc_rejected_other_reason rejected_by_bank rejected_by_issuer
       rejected_other_reason`,
+    '57': `cc_rejected_card_disabled cc_rejected_card_type_not_allowed cc_rejected_invalid_installments
+      rejected_by_regulations rejected_by_biz_rule`,
+    '59': 'cc_rejected_blacklist',
+    '94': 'cc_rejected_duplicated_payment',
+  }),
+  ...declines('status_detail', 'REVOKED', { '57': 'authorization_revoked' }),
+  ...declines('status_detail', 'NEW_DATA', {
     '12': 'cc_rejected_bad_filled_other rejected_insufficient_data',
     '14': 'cc_rejected_bad_filled_card_number',
-    '1A': 'cc_rejected_3ds_mandatory cc_rejected_3ds_challenge',
-    '51': 'cc_rejected_insufficient_amount insufficient_amount insufficient_money',
     '54': 'cc_rejected_bad_filled_date',
-    '57': `cc_rejected_card_disabled cc_rejected_card_type_not_allowed cc_rejected_invalid_installments
-      rejected_by_regulations rejected_by_biz_rule authorization_revoked`,
-    '59': 'cc_rejected_blacklist cc_rejected_high_risk rejected_high_risk',
-    '61': 'cc_amount_rate_limit_exceeded',
-    '65': 'cc_rejected_max_attempts',
+    N7: 'cc_rejected_bad_filled_security_code',
+  }),
+  ...declines('status_detail', 'AUTHENTICATE', {
+    '1A': 'cc_rejected_3ds_mandatory cc_rejected_3ds_challenge',
+  }),
+  ...declines('status_detail', SOON, {
     '68': 'cc_rejected_time_out',
     '91': 'bank_error',
-    '94': 'cc_rejected_duplicated_payment',
     '96': 'cc_rejected_card_error',
-    N7: 'cc_rejected_bad_filled_security_code',
+  }),
+  ...declines('status_detail', ANOTHER_DAY, {
+    '51': 'cc_rejected_insufficient_amount insufficient_amount insufficient_money',
+    '59': 'cc_rejected_high_risk rejected_high_risk',
+    '61': 'cc_amount_rate_limit_exceeded',
+    '65': 'cc_rejected_max_attempts',
   }),
   // Nobody can pay a preference without its URL, so nothing happened in any case.
   { request: 'preference', status: '401 403 429', means: 'unreachable' },
@@ -51,7 +63,7 @@ const REFUSALS = refusalTable<Column>([
 ]);
 
 /** Returns the meaning of a failed payment's `status_detail`; an unlisted one is a soft decline. */
-export function meaningOf(statusDetail: string): DeclineMeaning {
+export function meaningOf(statusDetail: string): DeclineReason {
   return declineOrSoft(REFUSALS({ status_detail: statusDetail }));
 }
 

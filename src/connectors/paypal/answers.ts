@@ -1,5 +1,6 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { readMerchantAdvice } from '#src/connectors/merchant-advice.ts';
 import {
   asIs,
   each,
@@ -40,7 +41,7 @@ export const readTransaction = withRaw(
     status: textOf,
     amount: amountOf,
     status_details: fields({ reason: textOf }),
-    processor_response: fields({ response_code: textOf }),
+    processor_response: fields(each(textOf, 'response_code', 'payment_advice_code')),
   }),
 );
 
@@ -139,6 +140,7 @@ export function providerDataOf(
     status: object.status,
     statusDetail: object.status_details?.reason ?? '',
     responseCode: object.processor_response?.response_code ?? '',
+    ...readMerchantAdvice(object.processor_response?.payment_advice_code ?? ''),
     rawResponse: withoutFields(body, NOT_SHOWN),
   });
 }

@@ -14,7 +14,7 @@ import type { ShownAs } from '#src/connectors/provider-client.ts';
 import { SOFT_DECLINE } from '#src/connectors/refusal.ts';
 import type { Money } from '#src/money.ts';
 import { type Order, providerDataOf, readOrder, type Transaction, type Unit } from './answers.ts';
-import { declineOfProcessorCode, fromRefusal, payerLinkOf } from './refusals.ts';
+import { declineByProcessor, fromRefusal, payerLinkOf } from './refusals.ts';
 
 /** Values that a response must match. */
 export type Asked = {
@@ -168,10 +168,8 @@ function fromCapture(capture: Transaction, order: Order, asked: Asked): Outcome 
     case 'PENDING':
       return { kind: 'pending', ...reported };
     case 'DECLINED':
-    case 'FAILED': {
-      const { response_code: code } = capture.processor_response;
-      return { kind: 'declined', ...reported, ...declineOfProcessorCode(code) };
-    }
+    case 'FAILED':
+      return { kind: 'declined', ...reported, ...declineByProcessor(capture.processor_response) };
     default:
       return contradiction(reported);
   }

@@ -3,6 +3,7 @@ import type { LookUp, Operation, OperationKind } from '#src/connectors/connector
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import { approvedOutcome, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { declineByScheme } from '#src/connectors/refusal.ts';
 import type { Answer } from './answers.ts';
 import {
   type Asked,
@@ -123,7 +124,7 @@ function readCharge(
   if (!RESPONSE_CODE.test(code)) return undefined;
   const captured = answer.captured === true;
   if (status === 'declined' && code !== APPROVED && !captured) {
-    return { kind: 'declined', ...reported, iso8583Code: code };
+    return { kind: 'declined', ...reported, ...declineByScheme(code) };
   }
   // A canceled charge was approved before; the cancellation is the outcome of another transaction.
   const isApproved = (status === 'approved' || status === 'canceled') && code === APPROVED;
@@ -165,7 +166,8 @@ function readWallet(answer: Answer, reported: Reported, httpStatus: number): Out
 const readOperation: ReadOutcome = (answer, reported, httpStatus) => {
   const { status, response_code: code } = answer;
   if (!RESPONSE_CODE.test(code)) return undefined;
-  if (status === 'failed' && code !== APPROVED) return { kind: 'declined', ...reported, iso8583Code: code };
+  if (status === 'failed' && code !== APPROVED)
+    return { kind: 'declined', ...reported, ...declineByScheme(code) };
   if (httpStatus === DECLINED || code !== APPROVED) return undefined;
   if (status === 'pending') return { kind: 'pending', ...reported };
   return status === 'succeeded' ? approvedOutcome(reported) : undefined;

@@ -1,21 +1,16 @@
+import type { DeclineReason } from '#src/connectors/decline.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import {
-  BY_STATUS,
-  type DeclineMeaning,
-  declineBy,
-  refusalTable,
-  refusedOutcome,
-} from '#src/connectors/refusal.ts';
+import { BY_STATUS, declineBy, refusalTable, refusedOutcome } from '#src/connectors/refusal.ts';
 import { type Answer, isError } from './answers.ts';
 
 /** Columns: an error's HTTP status; or the state of a payer's page. A card decline already has its ISO 8583 code. */
 type Column = 'status' | 'page';
 
 /** The provider's refusals. A 409 is not a refusal: something else happened under our key. */
-const REFUSALS = refusalTable<Column>([
-  { page: 'declined', means: declineBy('05') },
+export const REFUSALS = refusalTable<Column>([
+  { page: 'declined', means: declineBy('05', 'NONE') },
   // Canceled by the payer.
-  { page: 'canceled', means: declineBy('17') },
+  { page: 'canceled', means: declineBy('17', 'NONE') },
   ...BY_STATUS,
 ]);
 
@@ -26,7 +21,7 @@ export function fromRefusal(status: number, answer: Answer): Outcome {
 }
 
 /** Returns the meaning of a page on which the payer did not consent; undefined for any other status. */
-export function declineOfPage(page: string): DeclineMeaning | undefined {
+export function declineOfPage(page: string): DeclineReason | undefined {
   const meaning = REFUSALS({ page });
   return typeof meaning === 'object' ? meaning : undefined;
 }

@@ -3,6 +3,7 @@ import type Stripe from 'stripe';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import {
   asIs,
+  each,
   type FieldsOf,
   fields,
   isJsonObject,
@@ -26,14 +27,20 @@ const REFUND_ID = /^(re|pyr)_[A-Za-z0-9_]{1,200}$/;
 /** The metadata that we set when creating an object or capturing an intent. */
 const metadata = fields({ transaction_id: asIs, capture_transaction_id: asIs });
 
+/** The reasons of the card's scheme, with its advice and Stripe's. Only newer versions of the API report them. */
+const advice = each(textOf, 'advice_code', 'network_advice_code', 'network_decline_code');
+
 const charge = fields({
   status: textOf,
   amount_refunded: asIs,
   outcome: fields({
-    type: textOf,
-    network_status: textOf,
-    seller_message: textOf,
-  } satisfies FieldsOf<Stripe.Charge.Outcome>),
+    ...({
+      type: textOf,
+      network_status: textOf,
+      seller_message: textOf,
+    } satisfies FieldsOf<Stripe.Charge.Outcome>),
+    ...advice,
+  }),
   payment_method_details: fields({
     // Only newer versions of the API report these two.
     card: fields({ network_transaction_id: textOf, authorization_code: textOf }),
@@ -41,13 +48,16 @@ const charge = fields({
 } satisfies FieldsOf<Stripe.Charge>);
 
 const error = fields({
-  type: stringOf,
-  code: textOf,
-  decline_code: textOf,
-  param: textOf,
-  message: textOf,
-  payment_intent: optional((intent) => intent as JsonObject),
-} satisfies FieldsOf<Stripe.StripeRawError>);
+  ...({
+    type: stringOf,
+    code: textOf,
+    decline_code: textOf,
+    param: textOf,
+    message: textOf,
+    payment_intent: optional((intent) => intent as JsonObject),
+  } satisfies FieldsOf<Stripe.StripeRawError>),
+  ...advice,
+});
 
 /** Reads a PaymentIntent. */
 export const readIntent = fields({

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import { declineOf } from '#src/connectors/decline.ts';
+import { isHard } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import { newId } from '#src/new-id.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
@@ -134,7 +134,7 @@ function mayGoOn(outcome: Outcome, softDeclines: boolean): boolean {
     case 'not_sent':
       return true;
     case 'declined':
-      return softDeclines && !outcome.nowhereElse && !declineOf(outcome.iso8583Code).hard;
+      return softDeclines && !outcome.nowhereElse && !isHard(outcome);
     case 'approved':
     case 'redirect':
     case 'to_complete':

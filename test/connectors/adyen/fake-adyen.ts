@@ -54,8 +54,8 @@ export type Fault = 'lost_answer' | 'silent' | 'lost_request' | 'transient' | 'e
 export const FAKE_API_KEY = 'AQE_fake_adyen_key';
 
 const KEY_DAYS = 7;
-const REFUSALS: Readonly<Record<string, readonly [code: string, reason: string]>> = {
-  DECLINED: ['2', 'Refused'],
+const REFUSALS: Readonly<Record<string, readonly [code: string, reason: string, advice?: string]>> = {
+  DECLINED: ['2', 'Refused', '03 : Do not try again'],
   REFERRAL: ['3', 'Referral'],
   ERROR: ['4', 'Acquirer Error'],
   BLOCK_CARD: ['5', 'Blocked Card'],
@@ -113,12 +113,13 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     const refused = REFUSALS[method.holderName ?? ''];
     if (refused) {
       payment.state = 'refused';
-      const [refusalReasonCode, refusalReason] = refused;
+      const [refusalReasonCode, refusalReason, merchantAdviceCode] = refused;
       notify({ eventCode: 'AUTHORISATION', success: false, psp, reference }, amount, {
         reason: refusalReason,
       });
       const resultCode = refusalReasonCode === '4' ? 'Error' : 'Refused';
-      return { status: 200, body: { ...common, resultCode, refusalReason, refusalReasonCode } };
+      const reason = { resultCode, refusalReason, refusalReasonCode, additionalData: { merchantAdviceCode } };
+      return { status: 200, body: { ...common, ...reason } as JsonObject };
     }
     const isManual = (body.additionalData as JsonObject | undefined)?.manualCapture === 'true';
     if (!isManual) payment.captured = amount.value;

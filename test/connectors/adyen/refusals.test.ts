@@ -56,22 +56,22 @@ const REFUSED = { resultCode: 'Refused', code: '', text: '', raw: '' };
 
 describe('a refusal by Adyen', () => {
   it.each(ROWS)('the Adyen refusal reason %s maps to ISO 8583 %s, %s', (code, iso, unified, hard) => {
-    const meaning = meaningOf({ ...REFUSED, code });
-    expect(meaning).toEqual({ iso8583Code: iso });
+    expect(meaningOf({ ...REFUSED, code })).toMatchObject({ iso8583Code: iso });
     expect(declineOf(iso)).toMatchObject({ code: unified, hard });
   });
 
   it.each(ROWS.filter(([, , , , text]) => text !== ''))(
     'the Adyen refusal reason %s maps to ISO 8583 %s even if only its text is reported',
-    (_code, iso, _unified, _hard, text) => {
-      expect(meaningOf({ ...REFUSED, code: '0', text })).toEqual({ iso8583Code: iso });
+    (code, iso, _unified, _hard, text) => {
+      expect(meaningOf({ ...REFUSED, code: '0', text })).toEqual(meaningOf({ ...REFUSED, code }));
+      expect(meaningOf({ ...REFUSED, code }).iso8583Code).toBe(iso);
     },
   );
 
   it.each(['0', '', '1', '13', '99', '9999', '00', 'Authorised', '__proto__'])(
     "Adyen's unknown refusal code %j is a soft decline, not an approval",
     (code) => {
-      expect(meaningOf({ ...REFUSED, code })).toEqual({ iso8583Code: '05' });
+      expect(meaningOf({ ...REFUSED, code })).toEqual({ iso8583Code: '05', advice: 'NONE' });
       expect(declineOf('05').hard).toBe(false);
     },
   );
@@ -79,13 +79,16 @@ describe('a refusal by Adyen', () => {
   it.each(['15', '16', ''])(
     "Adyen's result Cancelled with the code %j means that the shopper canceled",
     (code) => {
-      expect(meaningOf({ ...REFUSED, resultCode: 'Cancelled', code })).toEqual({ iso8583Code: '17' });
+      expect(meaningOf({ ...REFUSED, resultCode: 'Cancelled', code })).toEqual({
+        iso8583Code: '17',
+        advice: 'NONE',
+      });
       expect(declineOf('17')).toMatchObject({ code: 'CANCELED_BY_PAYER', hard: true });
     },
   );
 
   it('an Adyen error without a reason maps to a system malfunction', () => {
-    expect(meaningOf({ ...REFUSED, resultCode: 'Error' })).toEqual({ iso8583Code: '96' });
+    expect(meaningOf({ ...REFUSED, resultCode: 'Error' })).toMatchObject({ iso8583Code: '96' });
   });
 
   it.each([
@@ -94,24 +97,58 @@ describe('a refusal by Adyen', () => {
     ['43 : Stolen card', '43'],
     ['N7 : FRAUD', 'N7'],
   ])("an Adyen refusal shows the issuer's code, %j, if the account receives it", (raw, iso8583Code) => {
-    expect(meaningOf({ ...REFUSED, code: '2', raw })).toEqual({ iso8583Code });
+    expect(meaningOf({ ...REFUSED, code: '2', raw })).toMatchObject({ iso8583Code });
   });
 
   it.each(['00 : Approved', '0 : Approved', '85 : No reason to decline', 'Approved', ''])(
     "an Adyen refusal does not become an approval because of the issuer's code %j",
     (raw) => {
-      expect(meaningOf({ ...REFUSED, code: '12', raw })).toEqual({ iso8583Code: '51' });
+      expect(meaningOf({ ...REFUSED, code: '12', raw })).toMatchObject({ iso8583Code: '51' });
     },
   );
 
   it('an Adyen refusal is a hard decline if Adyen forbids a retry, even if the issuer allows one', () => {
-    expect(meaningOf({ ...REFUSED, code: '46', raw: '05 : Do not honor' })).toEqual({ iso8583Code: '57' });
+    expect(meaningOf({ ...REFUSED, code: '46', raw: '05 : Do not honor' })).toEqual({
+      iso8583Code: '57',
+      advice: 'NEVER',
+    });
+  });
+
+  it.each([
+    ['the issuer, with a code of its scheme', { code: '2', raw: '12 : Invalid transaction' }, '12', 'NEVER'],
+    ['the issuer, who stops the payment', { code: '2', raw: 'R0 : Stop payment' }, 'R0', 'REVOKED'],
+    ['Adyen itself', { code: '46', raw: '54 : Expired card' }, '54', 'NEVER'],
+    [
+      'Mastercard',
+      { code: '2', raw: '05 : Do not honor', adviceCode: '03 : Do not try again' },
+      '05',
+      'NEVER',
+    ],
+  ])(
+    'an Adyen refusal advises against every other try if %s forbids it',
+    (_who, refusal, iso8583Code, advice) => {
+      expect(meaningOf({ ...REFUSED, ...refusal })).toEqual({ iso8583Code, advice });
+    },
+  );
+
+  it("Adyen's reason 21 (12 in our terms) forbids no other try, since the scheme did not say so", () => {
+    expect(meaningOf({ ...REFUSED, code: '21' })).toEqual({ iso8583Code: '12', advice: 'NONE' });
+  });
+
+  it("a payment that Adyen refuses does not fail over while Mastercard's advice asks to wait", () => {
+    expect(meaningOf({ ...REFUSED, code: '12', adviceCode: '25 : Retry after 24 hours' })).toEqual({
+      iso8583Code: '51',
+      advice: { laterHours: 24 },
+      nowhereElse: true,
+    });
   });
 
   it('a payment that Adyen refuses does not fail over if the issuer has just seen an equal charge', () => {
-    const duplicate = { iso8583Code: '94', nowhereElse: true };
+    const duplicate = { iso8583Code: '94', advice: 'NONE', nowhereElse: true };
     expect(meaningOf({ ...REFUSED, code: '2', raw: '94 : Duplicate transmission' })).toEqual(duplicate);
-    expect(meaningOf({ ...REFUSED, code: '46', raw: '94 : Duplicate transmission' })).toEqual(duplicate);
+    expect(meaningOf({ ...REFUSED, code: '46', raw: '94 : Duplicate transmission' })).toMatchObject({
+      nowhereElse: true,
+    });
   });
 });
 

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { LeasedDelivery } from '#src/store/tables/deliveries.ts';
+import { eventBody } from '#src/webhooks/event-body.ts';
 import { merchantOne } from '../../support/dashboard.ts';
 import { tell } from '../../support/fake-providers.ts';
 import { onService, server, tables } from '../../support/on-service.ts';
@@ -192,4 +194,26 @@ it("our cancel succeeds without an alarm even if it is reported with the payment
   await deliver(told({ eventCode: 'CANCELLATION', psp }));
   await expect.poll(() => stateOf(payment)).toBe('CANCELED/CANCELED');
   expect([await stateOf(payment), await alarms()]).toEqual(['CANCELED/CANCELED', before]);
+});
+
+it("a declined payment and its event show Mastercard's advice; payments without advice do not have the fields", async () => {
+  const request = withField(cardPayment(), 'amount', { currency: 'USD', value: 10 });
+  const payAs = (holderName: string) =>
+    call('', withField(request, 'payment_method.detail.card.card_data.holder_name', holderName));
+  const declined = await payAs('DECLINED');
+  const advice = { merchant_advice_code: '03', merchant_advice_code_message: 'Do not try again' };
+  expect(declined.transactions.provider_data).toMatchObject(advice);
+  expect((await call(`/${declined.id}`)).transactions.provider_data).toMatchObject(advice);
+  const [stored] = await tables.query('SELECT record FROM payment WHERE id = $1', [declined.id]);
+  const event = {
+    id: '',
+    type: 'payment.purchase',
+    createdAt: new Date(),
+    sequence: 1,
+    idempotencyKey: null,
+  };
+  const told = eventBody('', { event: { ...event, record: stored?.record }, retry: 0 } as LeasedDelivery);
+  expect(JSON.parse(told).data.payment.transactions.provider_data).toMatchObject(advice);
+  const { provider_data } = (await payAs('NOT_ENOUGH_BALANCE')).transactions;
+  expect(Object.keys(provider_data).filter((name) => name.startsWith('merchant_advice'))).toEqual([]);
 });

@@ -109,7 +109,7 @@ describe('the status of a Mercado Pago payment', () => {
   it.each(['expired', 'by_collector', 'by_payer'])(
     'a payment cancelled at Mercado Pago, %s, is a soft decline',
     (detail) => {
-      expect(meaningOf(detail)).toEqual({ iso8583Code: '05' });
+      expect(meaningOf(detail)).toEqual({ iso8583Code: '05', advice: 'NONE' });
     },
   );
 
@@ -117,7 +117,7 @@ describe('the status of a Mercado Pago payment', () => {
     'a rejection for the unknown code "%s" is a soft decline',
     (detail) => {
       const meaning = meaningOf(detail);
-      expect(meaning).toEqual({ iso8583Code: '05' });
+      expect(meaning).toEqual({ iso8583Code: '05', advice: 'NONE' });
       expect(declineOf(meaning.iso8583Code).hard).toBe(false);
     },
   );

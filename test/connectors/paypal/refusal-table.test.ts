@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { declineOf } from '#src/connectors/decline.ts';
 import { readOrder } from '#src/connectors/paypal/answers.ts';
 import { fromAnswer, fromOrder } from '#src/connectors/paypal/from-provider.ts';
-import { declineOfProcessorCode } from '#src/connectors/paypal/refusals.ts';
+import { declineByProcessor } from '#src/connectors/paypal/refusals.ts';
 import { unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { redirectAttempt } from '../attempts.ts';
 import { CHECKOUT_URL, capturedAnswer, errorAnswer } from './answers.ts';
@@ -36,6 +36,11 @@ const ISSUES = [
   ['REFUND_AMOUNT_EXCEEDED', 'not_sent'],
 ] as const;
 
+const respondedWith = (code: string, adviceCode = '') => ({
+  response_code: code,
+  payment_advice_code: adviceCode,
+});
+
 describe("PayPal's processor response codes", () => {
   it.each(CODES)(
     "PayPal's processor response code %s maps to ISO 8583 %s, %s",
@@ -66,9 +71,30 @@ describe("PayPal's processor response codes", () => {
     const unknown = fc.string().map((text) => `${text}?`);
     const others = fc.constantFrom('', '0000', '1000', '7600', 'constructor', '__proto__');
     fc.assert(
-      fc.property(fc.oneof(unknown, others), (code) => declineOfProcessorCode(code).iso8583Code === '05'),
+      fc.property(
+        fc.oneof(unknown, others),
+        (code) => declineByProcessor(respondedWith(code)).iso8583Code === '05',
+      ),
     );
     expect(declineOf('05').hard).toBe(false);
+  });
+});
+
+it("PayPal's payment advice code is Mastercard's, and the record shows it", () => {
+  const attempt = redirectAttempt();
+  const order = capturedAnswer(attempt, {
+    status: 'DECLINED',
+    processor_response: { response_code: '0500', payment_advice_code: '21' },
+  });
+  expect(fromOrder(readOrder(order), { ...attempt, orderId: undefined, shownAs })).toMatchObject({
+    iso8583Code: '05',
+    advice: 'REVOKED',
+    providerData: { merchantAdviceCode: '21', merchantAdviceCodeMessage: 'Payment cancellation' },
+  });
+  expect(declineByProcessor(respondedWith('5120', '02'))).toEqual({
+    iso8583Code: '51',
+    advice: { laterHours: 72 },
+    nowhereElse: true,
   });
 });
 

@@ -68,7 +68,8 @@ export const FAILOVER: readonly Case[] = [
         await send(replica.url, order);
         await expectAttempts(world, order, attempts);
       };
-      for (const code of ['14', '41', '43', '54', '59', 'N7']) await declined(code, ['judge DECLINED']);
+      for (const code of ['04', '12', '14', '41', '43', '54', '59', 'N7', 'R1'])
+        await declined(code, ['judge DECLINED']);
       for (const code of ['05', '51', '91', 'X9']) {
         await declined(code, ['judge DECLINED', 'judge-two DECLINED']);
       }

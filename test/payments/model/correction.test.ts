@@ -7,7 +7,7 @@ import type { PaymentState } from '#src/payments/model/state.ts';
 import { APPROVED, approved, BASE_ID, begun, claimed, learned } from './kept-payment.ts';
 
 const providerData = create(ProviderDataSchema);
-const FAILED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', corrects: true };
+const FAILED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE', corrects: true };
 
 const of = (transactionId: string, outcome: Outcome) =>
   ({ kind: 'outcome', transactionId, outcome, pauseS: 5 }) as const;
@@ -44,7 +44,7 @@ it.each<[string, PaymentState, string, string]>([
 
 /** An attempt that was declined, along with another attempt in this status. */
 function declinedBeside(status?: string): PaymentState {
-  const outcome: Outcome = { kind: 'declined', providerData, iso8583Code: '05' };
+  const outcome: Outcome = { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE' };
   const { state } = learned(claimed(true), of(BASE_ID, outcome));
   const [base] = state.transactions;
   if (!base || status === undefined) return state;
@@ -89,7 +89,13 @@ it('an approval corrects neither an attempt that was not sent nor an operation',
   const notSent: Outcome = { kind: 'not_sent', because: 'unreachable', detail: '' };
   const { state } = learned(claimed(true), of(BASE_ID, notSent));
   expect(learned(state, of(BASE_ID, CORRECTED)).change).toBe('contradiction');
-  const declined: Outcome = { kind: 'declined', providerData, iso8583Code: '05', reference: 'theirs' };
+  const declined: Outcome = {
+    kind: 'declined',
+    providerData,
+    iso8583Code: '05',
+    advice: 'NONE',
+    reference: 'theirs',
+  };
   const refused = learned(begun(approved(true), 'REFUND', 60n, 'first'), of('first', declined)).state;
   expect(learned(refused, of('first', { ...CORRECTED, reference: 'theirs' })).change).toBe('contradiction');
 });

@@ -213,7 +213,12 @@ it.each<[string, PaymentState, ExternalOperation, string]>([
 );
 
 it('an external operation of a payment that failed needs manual review', () => {
-  const outcome = { kind: 'declined', iso8583Code: '05', providerData: APPROVED.providerData } as const;
+  const outcome = {
+    kind: 'declined',
+    iso8583Code: '05',
+    advice: 'NONE',
+    providerData: APPROVED.providerData,
+  } as const;
   const failed = learned(claimed(false), {
     kind: 'outcome',
     transactionId: BASE_ID,

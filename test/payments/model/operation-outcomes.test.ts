@@ -17,7 +17,7 @@ import { booksOf, type PaymentState, type TransactionRow } from '#src/payments/m
 import { AMOUNT, APPROVED, approved, BASE_ID, begun, claimed, learned, timeOf } from './kept-payment.ts';
 
 const providerData = create(ProviderDataSchema);
-const FAILED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', corrects: true };
+const FAILED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE', corrects: true };
 
 const of = (transactionId: string, outcome: Outcome) =>
   ({ kind: 'outcome', transactionId, outcome, pauseS: 5 }) as const;
@@ -88,7 +88,7 @@ it('a lapsed authorization is final: it awaits no payer and no check', () => {
 it('a report that a succeeded transaction was declined or expired is a contradiction', () => {
   const state = operated('CAPTURE');
   for (const kind of ['declined', 'expired'] as const) {
-    const outcome: Outcome = { kind, providerData, iso8583Code: '05' };
+    const outcome: Outcome = { kind, providerData, iso8583Code: '05', advice: 'NONE' };
     expect([kind, apply(state, of('first', outcome), timeOf(state))]).toEqual([kind, 'contradiction']);
   }
 });
@@ -143,7 +143,12 @@ it.each<[string, PaymentState, string]>([
   expect(shown(state.record)).toBe(expected);
   const open = state.transactions.at(-1)?.id ?? '';
   expect(shown(change(state, open, { kind: 'pending', providerData }).record)).toBe(expected);
-  const declined = change(state, open, { kind: 'declined', providerData, iso8583Code: '05' }).record;
+  const declined = change(state, open, {
+    kind: 'declined',
+    providerData,
+    iso8583Code: '05',
+    advice: 'NONE',
+  }).record;
   expect(declined.subStatus).not.toBe(Payment_SubStatus_Value.PENDING_PROVIDER_CONFIRMATION);
 });
 
@@ -205,7 +210,7 @@ it('a payment shows its captured and refunded amounts', () => {
   });
 });
 
-const REFUSED: Outcome = { kind: 'declined', providerData, iso8583Code: '05' };
+const REFUSED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE' };
 const LAPSED = { kind: 'lapsed', transactionId: BASE_ID } as const;
 
 it('a lapse expires an authorization, and its payment shows the last transaction', () => {

@@ -16,8 +16,8 @@ const providerData = create(ProviderDataSchema);
 export const OUTCOMES: readonly Outcome[] = [
   APPROVED,
   { ...APPROVED, reference: 'base-reference', corrects: true },
-  { kind: 'declined', iso8583Code: '51', providerData },
-  { kind: 'declined', iso8583Code: '51', providerData, corrects: true },
+  { kind: 'declined', iso8583Code: '51', advice: 'NONE', providerData },
+  { kind: 'declined', iso8583Code: '51', advice: 'NONE', providerData, corrects: true },
   { kind: 'pending', providerData },
   { kind: 'redirect', redirectUrl: 'https://wallet.example', providerData },
   { kind: 'to_complete', providerData },
@@ -65,7 +65,13 @@ const arbCorrection = fc.nat().map(
     learns: ({ transactions }) => {
       const done = transactions.filter(({ type, status }) => isOperation(type) && status === 'SUCCEEDED');
       const transactionId = done[pick % done.length]?.id;
-      const outcome = { kind: 'declined', iso8583Code: '05', providerData, corrects: true } as const;
+      const outcome = {
+        kind: 'declined',
+        iso8583Code: '05',
+        advice: 'NONE',
+        providerData,
+        corrects: true,
+      } as const;
       return transactionId === undefined ? undefined : { kind: 'outcome', transactionId, outcome, pauseS: 5 };
     },
   }),

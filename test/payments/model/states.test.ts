@@ -36,7 +36,7 @@ describe('statesOf', () => {
       'PENDING/PENDING_PROVIDER_CONFIRMATION PENDING PENDING_PROVIDER_CONFIRMATION: Transaction waiting confirmation',
     ],
     [
-      { kind: 'declined', providerData, iso8583Code: '51' },
+      { kind: 'declined', providerData, iso8583Code: '51', advice: 'NONE' },
       'DECLINED/DECLINED DECLINED INSUFFICIENT_FUNDS: Insufficient funds',
     ],
     [
@@ -92,7 +92,7 @@ it('only a decline that corrects a success is shown as a later failure of an ope
     authorizationCode: '',
     retrievalReferenceNumber: '',
   } as const;
-  const declined = { kind: 'declined', ...reported, iso8583Code: '05' } as const;
+  const declined = { kind: 'declined', ...reported, iso8583Code: '05', advice: 'NONE' } as const;
   const codesOf = (outcome: Outcome) =>
     (['CAPTURE', 'CANCEL', 'REFUND'] as const).map((type) => transactionStates(outcome, type).responseCode);
   expect(codesOf(approved)).toEqual(['SUCCEEDED', 'SUCCEEDED', 'SUCCEEDED']);
