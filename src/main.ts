@@ -15,6 +15,7 @@ import { addSandboxFixtures, SANDBOX_ACCOUNT } from '#src/server/sandbox-fixture
 import { openDatabase, PATIENT_CONNECT_MS } from '#src/store/engine/database.ts';
 import { compareSchema, MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { assertDirect, assertPooler } from '#src/store/engine/pooler.ts';
+import { countSandboxKeys } from '#src/store/tables/accounts.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, installationKeys } from '#src/vault/key-file.ts';
 import { startWorkers, WorkerFailedError } from '#src/workers/start-workers.ts';
@@ -25,6 +26,9 @@ import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_OPERATOR_KEY } from './c
 const USAGE = `Usage: npm start
 
 Starts the service. It takes no options: its settings are environment variables, which docs/configuration.md lists.`;
+
+const SANDBOX_KEYS_REFUSED =
+  'this database has the sandbox’s accounts, whose keys are public knowledge; they are refused, since SANDBOX is off. Revoke them for good with: npm run account -- close-sandbox';
 
 /** Time limit for all steps after the drain, in case a database does not respond, for example. */
 const END_MARGIN_MS = 15_000;
@@ -69,12 +73,14 @@ async function serve(config: Config): Promise<void> {
   const { bins } = readCatalogue(config.catalogueFile);
   const storage = await openStorage(config, log);
   const withFixtures = config.sandbox && storage.dataDir !== undefined;
-  await prepareDatabase(config, storage, log, withFixtures ? createBinTable(bins) : undefined);
+  const fixtureBins = withFixtures ? createBinTable(bins) : undefined;
+  const { sandboxKeys } = await prepareDatabase(config, storage, log, fixtureBins);
   const { address, warnings } =
     config.workers > 1 ? await serveByWorkers(config, storage, log) : await serveHere(config, storage, log);
   console.error(`Payments service: ${address} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`);
   if (config.workers > 1) console.error(`Workers: ${config.workers} processes`);
   for (const warning of warnings) console.error(`Warning: ${warning}`);
+  if (!config.sandbox && sandboxKeys > 0) console.error(`Warning: ${SANDBOX_KEYS_REFUSED}`);
   console.error(`Catalogue: ${config.catalogueFile}`);
   console.error(`Data: ${storage.dataDir ?? 'the database at DATABASE_URL'}`);
   if (config.homePage) console.error(`Home page: ${address}/`);
@@ -90,13 +96,14 @@ async function serve(config: Config): Promise<void> {
  * Checks and migrates the database.
  *
  * @param fixtureBins the issuers of the sandbox's fixtures; undefined adds no fixtures.
+ * @returns the number of valid keys of the sandbox's accounts.
  */
 async function prepareDatabase(
   config: Config,
   { databaseUrl, keys }: Storage,
   log: pino.Logger,
   fixtureBins: BinTable | undefined,
-): Promise<void> {
+): Promise<{ readonly sandboxKeys: number }> {
   const forStart = { maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log };
   const directUrl = config.databaseDirectUrl;
   const database = openDatabase({ ...forStart, url: databaseUrl, isPooled: directUrl !== undefined });
@@ -110,14 +117,13 @@ async function prepareDatabase(
     if (later.length > 0)
       log.warn({ migrations: later }, 'a later release has migrated the database; this release continues');
     await checkKeys(database, keys);
-    if (!fixtureBins) return;
-    const { fingerprintKey } = hashKeys(keys.hashKey);
-    await addSandboxFixtures(database, {
-      vault: cardVault(keys.vaultKeys),
-      fingerprintKey,
-      bins: fixtureBins,
-      displayName: SANDBOX_ACCOUNT.displayName,
-    });
+    if (fixtureBins) {
+      const { fingerprintKey } = hashKeys(keys.hashKey);
+      const { displayName } = SANDBOX_ACCOUNT;
+      const vault = cardVault(keys.vaultKeys);
+      await addSandboxFixtures(database, { vault, fingerprintKey, bins: fixtureBins, displayName });
+    }
+    return { sandboxKeys: await countSandboxKeys(database) };
   } finally {
     await database.close();
     if (direct !== database) await direct.close();

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import http2 from 'node:http2';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { HELD, startHeldProvider } from './support/held-provider.ts';
@@ -13,6 +14,7 @@ import {
   type ServiceProcess,
   startService,
 } from './support/service-process.ts';
+import { SMALL } from './support/small-catalogue.ts';
 
 const DATA_DIR = ownDataDir();
 const start = () => startService({ DATA_DIR });
@@ -39,6 +41,19 @@ it('the service starts with only a data directory, prints what it serves, and ac
     'Sandbox operator key: op_sandbox',
     '',
   ]);
+});
+
+it('without the sandbox, the service refuses the sandbox’s keys on the same data, and says so when it starts', async () => {
+  expect(await stop(await start())).toBe(0);
+  const catalogue = join(mkdtempSync(join(tmpdir(), 'catalogue-')), 'own.yaml');
+  writeFileSync(catalogue, SMALL.replace('$SANDBOX_URL', 'http://127.0.0.1:1'));
+  const service = await startService({ DATA_DIR, SANDBOX: 'off', CATALOGUE_FILE: catalogue, ONE_KEY: 'key' });
+  expect((await pay(service, randomUUID())).status).toBe(401);
+  await stop(service);
+  expect(service.printed.stderr).toMatch(
+    /^Warning: this database has the sandbox’s accounts.*close-sandbox$/m,
+  );
+  expect(service.printed.stderr).not.toContain('sk_sandbox_one');
 });
 
 it('the service accepts HTTP/1.1 and HTTP/2 with prior knowledge on the same port', async () => {

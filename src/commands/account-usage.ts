@@ -9,6 +9,7 @@ export const USAGE = `Usage: npm run account -- <command>
   audit <account id>|installation           lists changes to an account or to the installation, oldest first
   revoke-public-key <public key>            revokes a public key
   revoke-secret <secret id>                 revokes a secret by the id that "keys" shows
+  close-sandbox                             revokes every key of the sandbox's accounts for good, before live payments
   secret-always <account id> on|off         sets whether every call must carry the secret
   authorizations <account id> shown|authorized
                                             shows authorizations as the interface does (SUCCEEDED, PURCHASE), or as what

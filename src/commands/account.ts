@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { readDataConfig } from '#src/config.ts';
-import { type Queries, queriesOf } from '#src/store/engine/database.ts';
+import { queriesOf } from '#src/store/engine/database.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
 import {
   type Account,
@@ -18,7 +18,6 @@ import {
 import {
   AFTER_ALL_ENTRIES,
   type AuditEntry,
-  type AuditedAction,
   INSTALLATION,
   listActions,
   recordAction,
@@ -26,6 +25,7 @@ import {
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { USAGE } from './account-usage.ts';
 import { actorOf } from './actor.ts';
+import { closeSandbox, type Session } from './close-sandbox.ts';
 import { withDatabase } from './command-database.ts';
 import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
@@ -41,12 +41,6 @@ type Options = ReturnType<typeof split>['options'];
 type Command = (operands: readonly string[], options: Options) => Work;
 type Work = (session: Session) => Promise<string>;
 
-/** A command's database transaction, which commits the changes together with their audit log entries. */
-type Session = {
-  readonly queries: Queries;
-  readonly audit: (entry: Pick<AuditedAction, 'accountId' | 'subject' | 'detail'>) => Promise<void>;
-};
-
 /** Commands by name, with their operands and options. */
 const COMMANDS: Readonly<
   Record<string, { operands: readonly string[]; options?: readonly string[]; run: Command }>
@@ -59,6 +53,7 @@ const COMMANDS: Readonly<
   'add-secret': { operands: ['<account id>'], options: ['environment'], run: addSecret },
   'revoke-public-key': { operands: ['<public key>'], run: ([key = '']) => revoke('public', key) },
   'revoke-secret': { operands: ['<secret id>'], run: ([id]) => revoke('secret', asId(id)) },
+  'close-sandbox': { operands: [], run: () => closeSandbox },
   'secret-always': { operands: ['<account id>', 'on|off'], run: demandSecret },
   authorizations: { operands: ['<account id>', 'shown|authorized'], run: tellAuthorizations },
   origins: { operands: ['<account id>', '<origin>,…|none'], run: allowOrigins },
@@ -267,6 +262,7 @@ function prefixOf({ environment }: Options): string {
 
 function accountRow(account: Account): string[] {
   const settings: string[] = [];
+  if (account.isSandbox) settings.push('sandbox');
   if (account.secretAlways) settings.push('secret always');
   if (account.tellsAuthorized) settings.push('authorizations authorized');
   if (account.allowedOrigins.length > 0) settings.push(`origins ${account.allowedOrigins.join(' ')}`);

@@ -133,6 +133,21 @@ export function diagnoseService(facts: ServiceFacts): Finding[] {
   return findings;
 }
 
+/**
+ * Checks that nobody can use the sandbox's published keys where live payments are made.
+ *
+ * @param keys number of valid keys of the sandbox's accounts.
+ */
+export function diagnoseSandboxKeys(
+  keys: number,
+  { sandbox, databaseUrl }: Pick<Config, 'sandbox' | 'databaseUrl'>,
+): Finding[] {
+  if (keys === 0 || (sandbox && !databaseUrl)) return [];
+  const fate = sandbox ? 'they are accepted, since SANDBOX is on' : 'they are refused while SANDBOX is off';
+  const says = `${keys} valid keys are the sandbox's and public knowledge; ${fate}`;
+  return [failed('sandbox keys', says, 'npm run account -- close-sandbox')];
+}
+
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.');
 
 /** Checks the configuration for problems that do not prevent a start. */

@@ -13,6 +13,7 @@ import { type AccountNode, isDistributed, listAccountNodes } from '#src/store/en
 import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/engine/migrate.ts';
 import { assertDirect, assertPooler } from '#src/store/engine/pooler.ts';
 import { checkNode } from '#src/store/engine/unavailable.ts';
+import { countSandboxKeys } from '#src/store/tables/accounts.ts';
 import { readDatabaseFacts, readServiceFacts } from '#src/store/tables/diagnosis.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import { findDatabase } from './command-database.ts';
@@ -22,6 +23,7 @@ import {
   diagnoseConfig,
   diagnoseDatabase,
   diagnoseNode,
+  diagnoseSandboxKeys,
   diagnoseService,
   type Finding,
   failed,
@@ -113,7 +115,9 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
     const schema = facts.hasSchema ? await compareSchema(database, MIGRATIONS) : undefined;
     tell(schemaFinding(schema));
     if (facts.hasSchema) tell(await keysFinding(database, installationKeys(config, dataDir)));
-    if (schema?.pending.length === 0) tell(...diagnoseService(await readServiceFacts(database)));
+    if (schema?.pending.length !== 0) return;
+    tell(...diagnoseService(await readServiceFacts(database)));
+    tell(...diagnoseSandboxKeys(await countSandboxKeys(database), config));
   } finally {
     await database.close();
   }

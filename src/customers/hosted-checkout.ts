@@ -20,14 +20,16 @@ export type HostedCheckout = {
 /**
  * Reads a session for the checkout page. Anyone who knows its id counts as its payer, as in calls from browsers.
  *
+ * @param ofSandbox also reads sessions of the sandbox's accounts.
  * @returns undefined if the session is unknown or has no terms, so no page can show it.
  */
 export async function readHostedCheckout(
   deps: PaymentDeps,
   sessionId: string,
+  ofSandbox: boolean,
 ): Promise<HostedCheckout | undefined> {
   const owner = isUuid(sessionId)
-    ? await orUnavailable(findSessionOwner(deps.database, sessionId))
+    ? await orUnavailable(findSessionOwner(deps.database, sessionId, ofSandbox))
     : undefined;
   if (!owner) return undefined;
   const session = await requireSession(deps.database, owner.accountId, sessionId);

@@ -124,7 +124,8 @@ function createOpeners(
   { config, deps, metrics, clientAddress }: Api,
   requireAllowedOrigin: RequireAllowedOrigin,
 ) {
-  const find = (publicKey: string) => orUnavailable(findAccountKeys(deps.database, publicKey));
+  const find = (publicKey: string) =>
+    orUnavailable(findAccountKeys(deps.database, publicKey, config.sandbox));
   const authenticateAccount = observeAuthentication(createAuthenticate(find), clientAddress);
   const operators = createOperatorAuthenticate(config.operatorKeys);
   const authenticateOperator = observeAuthentication(operators, clientAddress);

@@ -23,8 +23,12 @@ import { mountFile, staticFile } from '#src/web/static-file.ts';
 /** Maximum number of pages rendered at once. */
 const MAX_AT_ONCE = 100;
 
-/** Mounts the checkout page. It pays through the rpcs for browsers, with the account's public key. */
-export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
+/**
+ * Mounts the checkout page. It pays through the rpcs for browsers, with the account's public key.
+ *
+ * @param ofSandbox also shows sessions of the sandbox's accounts.
+ */
+export function mountCheckout(app: FastifyInstance, deps: PaymentDeps, ofSandbox: boolean): void {
   app.register(async (pages) => {
     limitAtOnce(pages, MAX_AT_ONCE);
     pages.setErrorHandler((error, request, reply) => {
@@ -36,7 +40,8 @@ export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
     mountAsset(pages, 'checkout.js', 'text/javascript; charset=utf-8');
     mountAsset(pages, 'checkout.css', 'text/css; charset=utf-8');
     pages.get<{ Params: { session: string } }>('/checkout/:session', async (request, reply) => {
-      return sendPage(request, reply, await pageOf(deps, request.params.session, languageOf(request)));
+      const hosted = await readHostedCheckout(deps, request.params.session, ofSandbox);
+      return sendPage(request, reply, pageOf(hosted, languageOf(request)));
     });
   });
 }
@@ -60,8 +65,7 @@ function mountAsset(app: FastifyInstance, name: string, type: string): void {
 
 type Rendered = { readonly status: number; readonly html: string };
 
-async function pageOf(deps: PaymentDeps, sessionId: string, language: Language): Promise<Rendered> {
-  const found = await readHostedCheckout(deps, sessionId);
+function pageOf(found: HostedCheckout | undefined, language: Language): Rendered {
   if (!found) return { status: 404, html: renderDeadEnd('unknown', language) };
   const { session } = found;
   if (!session.used && whyClosed(session) !== undefined) {

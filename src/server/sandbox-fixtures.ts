@@ -43,7 +43,8 @@ export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])
 
 /**
  * Fills an embedded database with objects for a newcomer to try: two accounts with well-known keys, a stored
- * customer, a checkout session and two vaulted tokens (docs/sandbox.md). Existing objects do not change.
+ * customer, a checkout session and two vaulted tokens (docs/sandbox.md). Existing objects do not change. Everything
+ * belongs to an account that is marked as the sandbox's, so that a service without the sandbox refuses it.
  */
 export async function addSandboxFixtures(
   database: Database,
@@ -104,7 +105,7 @@ async function addAccount(
   keys: string,
   settings: { readonly tellsAuthorized?: boolean; readonly displayName?: string } = {},
 ): Promise<void> {
-  await insertAccount(database, { id, name, secretAlways: false, ...settings });
+  await insertAccount(database, { id, name, secretAlways: false, isSandbox: true, ...settings });
   await insertPublicKey(database, `pk_sandbox_${keys}`, id);
   const hash = createHash('sha256').update(`sk_sandbox_${keys}`).digest();
   // The secret's id is the account's own, so that a second start does not add a second secret.

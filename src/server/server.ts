@@ -192,7 +192,7 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
     track: inFlight.track,
     checkoutPage: config.checkoutPage,
   });
-  if (config.checkoutPage) mountCheckout(app, deps);
+  if (config.checkoutPage) mountCheckout(app, deps, config.sandbox);
   mountPages(app, config);
   if (config.dashboard) {
     const { opened } = live;

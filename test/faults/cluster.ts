@@ -159,6 +159,8 @@ async function fill(url: string, checkout: string): Promise<Map<string, string>>
       fingerprintKey: hashKeys(HASH_KEY).fingerprintKey,
       bins: createBinTable(readCatalogue(join(checkout, 'config/sandbox-catalogue.yaml')).bins),
     });
+    // The services under test run without the sandbox, which would refuse its accounts.
+    await database.query({ name: 'unmark_accounts', text: 'UPDATE account SET sandbox = false' });
     for (const account of [ACCOUNT_ONE, ACCOUNT_TWO]) {
       secrets.set(account, await addWebhook(database, account));
     }

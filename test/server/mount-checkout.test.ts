@@ -7,7 +7,7 @@ const PAGE = '/checkout/5e550000-0000-4000-8000-000000000001?lang=es';
 
 function checkout(query: () => Promise<never>): FastifyInstance {
   const app = Fastify();
-  mountCheckout(app, { database: { query } } as unknown as PaymentDeps);
+  mountCheckout(app, { database: { query } } as unknown as PaymentDeps, true);
   return app;
 }
 

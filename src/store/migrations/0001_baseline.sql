@@ -16,6 +16,9 @@ CREATE TABLE account (
   tells_authorized boolean NOT NULL DEFAULT false,
   -- Origins (RFC 6454) whose pages may call with the public key alone.
   allowed_origins text[] NOT NULL DEFAULT '{}',
+  -- true if the sandbox created it. Its keys are public knowledge, so everything in it (keys, customers, sessions, stored
+  -- methods) is refused while SANDBOX is off.
+  sandbox boolean NOT NULL DEFAULT false,
   created_at timestamptz NOT NULL DEFAULT now()
 );
 

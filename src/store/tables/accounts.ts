@@ -14,15 +14,20 @@ const FIND_KEYS = {
       a.allowed_origins AS "allowedOrigins",
       array(SELECT s.secret_hash FROM secret_key s WHERE s.account_id = a.id AND s.revoked_at IS NULL) AS "secretHashes"
     FROM public_key p JOIN account a ON a.id = p.account_id
-    WHERE p.public_key = $1 AND p.revoked_at IS NULL`,
+    WHERE p.public_key = $1 AND p.revoked_at IS NULL AND (NOT a.sandbox OR $2)`,
 };
 
-/** Finds the account of a public key, with its secrets' hashes; undefined for an unknown or revoked key. */
+/**
+ * Finds the account of a public key, with its secrets' hashes; undefined for an unknown or revoked key.
+ *
+ * @param ofSandbox also finds the sandbox's accounts.
+ */
 export async function findAccountKeys(
   database: Database,
   publicKey: string,
+  ofSandbox: boolean,
 ): Promise<AccountKeys | undefined> {
-  return (await database.query<AccountKeys>(FIND_KEYS, [publicKey])).rows[0];
+  return (await database.query<AccountKeys>(FIND_KEYS, [publicKey, ofSandbox])).rows[0];
 }
 
 // Finds accounts by the digits that an object's id shares with its account's id (new-id). Several accounts may match.
@@ -52,7 +57,8 @@ export async function findInAccounts<T>(
 const INSERT_ACCOUNT = {
   name: 'insert_account',
   text: `
-    INSERT INTO account (id, name, secret_always, tells_authorized, display_name) VALUES ($1, $2, $3, $4, $5)
+    INSERT INTO account (id, name, secret_always, tells_authorized, display_name, sandbox)
+    VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (id) DO NOTHING`,
 };
 const INSERT_PUBLIC_KEY = {
@@ -68,10 +74,10 @@ const INSERT_SECRET_KEY = {
 export async function insertAccount(
   queries: Queries,
   account: Pick<Account, 'id' | 'name' | 'secretAlways'> &
-    Partial<Pick<Account, 'tellsAuthorized' | 'displayName'>>,
+    Partial<Pick<Account, 'tellsAuthorized' | 'displayName' | 'isSandbox'>>,
 ): Promise<void> {
-  const { id, name, secretAlways, tellsAuthorized = false, displayName = '' } = account;
-  await queries.query(INSERT_ACCOUNT, [id, name, secretAlways, tellsAuthorized, displayName]);
+  const { id, name, secretAlways, tellsAuthorized = false, displayName = '', isSandbox = false } = account;
+  await queries.query(INSERT_ACCOUNT, [id, name, secretAlways, tellsAuthorized, displayName, isSandbox]);
 }
 
 /** Adds a public key to an account. */
@@ -88,7 +94,7 @@ export async function insertSecretKey(
 }
 
 const COLUMNS = `id, name, secret_always AS "secretAlways", tells_authorized AS "tellsAuthorized",
-  allowed_origins AS "allowedOrigins", display_name AS "displayName", created_at AS "createdAt"`;
+  allowed_origins AS "allowedOrigins", display_name AS "displayName", sandbox AS "isSandbox", created_at AS "createdAt"`;
 const LIST_ACCOUNTS = {
   name: 'list_accounts',
   text: `SELECT ${COLUMNS} FROM account ORDER BY created_at, id`,
@@ -118,6 +124,8 @@ export type Account = {
   readonly allowedOrigins: readonly string[];
   /** The merchant's name as known to payers; '' if none. */
   readonly displayName: string;
+  /** true: the sandbox created it, with keys that are public knowledge. */
+  readonly isSandbox: boolean;
   readonly createdAt: Date;
 };
 
@@ -187,6 +195,20 @@ export async function listKeys(
   const publicKeys = await queries.query<KeyListing>(LIST_PUBLIC_KEYS, [accountId]);
   const secrets = await queries.query<KeyListing>(LIST_SECRETS, [accountId]);
   return { publicKeys: publicKeys.rows, secrets: secrets.rows };
+}
+
+const COUNT_SANDBOX_KEYS = {
+  name: 'count_sandbox_keys',
+  text: `
+    SELECT ((SELECT count(*) FROM public_key p JOIN account a ON a.id = p.account_id
+        WHERE a.sandbox AND p.revoked_at IS NULL)
+      + (SELECT count(*) FROM secret_key s JOIN account a ON a.id = s.account_id
+        WHERE a.sandbox AND s.revoked_at IS NULL))::integer AS keys`,
+};
+
+/** Counts the valid keys of the sandbox's accounts. */
+export async function countSandboxKeys(queries: Queries): Promise<number> {
+  return (await queries.query<{ keys: number }>(COUNT_SANDBOX_KEYS)).rows[0]?.keys ?? 0;
 }
 
 /** Revokes a key. @returns its account; undefined if the key does not exist or was already revoked. */

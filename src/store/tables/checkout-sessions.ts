@@ -72,7 +72,7 @@ const FIND_OWNER = {
   text: `
     SELECT s.account_id AS "accountId", p.public_key AS "publicKey", a.display_name AS "displayName"
     FROM checkout_session s JOIN public_key p ON p.account_id = $1 JOIN account a ON a.id = $1
-    WHERE s.account_id = $1 AND s.id = $2 AND p.revoked_at IS NULL ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
+    WHERE s.account_id = $1 AND s.id = $2 AND p.revoked_at IS NULL AND (NOT a.sandbox OR $3) ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
 };
 // A claim writes this row too, so it either comes before the lock and is seen, or comes after the change and is
 // refused.
@@ -118,12 +118,21 @@ export type SessionOwner = {
   readonly displayName: string;
 };
 
-/** Finds the account of a checkout session for a payer, who knows only the session's id. @param id a UUID. */
-export async function findSessionOwner(database: Database, id: string): Promise<SessionOwner | undefined> {
+/**
+ * Finds the account of a checkout session for a payer, who knows only the session's id.
+ *
+ * @param id a UUID.
+ * @param ofSandbox also finds the sandbox's accounts.
+ */
+export async function findSessionOwner(
+  database: Database,
+  id: string,
+  ofSandbox: boolean,
+): Promise<SessionOwner | undefined> {
   return findInAccounts(
     database,
     id,
-    async (accountId) => (await database.query<SessionOwner>(FIND_OWNER, [accountId, id])).rows[0],
+    async (accountId) => (await database.query<SessionOwner>(FIND_OWNER, [accountId, id, ofSandbox])).rows[0],
   );
 }
 
