@@ -7,7 +7,6 @@ import {
   type MessageShape,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import {
   array_of,
   empty_is_refused,
@@ -22,11 +21,11 @@ import {
   MAX_FIELD_ERRORS,
   ServiceError,
 } from '#src/service-error.ts';
-import { asksForNothing } from './canonical-message.ts';
 import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject, RawNumber } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
 import { enumReader, readTextOrBoolean, scalarReader } from './wire-json-scalars.ts';
+import { lettersOf, noteUnknown, refuseIfSet, refuseSpelling, type Spellings } from './wire-json-unknown.ts';
 import { wellKnownReader } from './wire-json-well-known.ts';
 
 /** A dialect of JSON, with the readers compiled for it. */
@@ -43,7 +42,7 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 /**
  * Builds a function that reads messages of a type from REST JSON. It is built once for each message type.
  *
- * Members have the names in the .proto file. `null` counts as absent, and so does an empty string in a field that takes
+ * Members have the names in the .proto file; a name in another spelling, such as `Capture`, is refused. `null` counts as absent, and so does an empty string in a field that takes
  * no text, unless its absence would move money (`empty_is_refused`). Enums are value names, except the name of zero,
  * which means unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see
  * `canonicalDecimal`), so that `10`, `"10"` and `10.00` give equal messages.
@@ -117,6 +116,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   const known = dialect.readers.get(desc) ?? wellKnownReader(desc, dialect.protobufJson);
   if (known) return known;
   const fields = new Map<string, FieldReader>();
+  const spellings: Spellings = new Map();
   const refusesUnknown = getOption(desc, unknown_not_supported);
   const read: Read = (json, faults) => {
     if (!isJsonObject(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an object');
@@ -125,7 +125,8 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
       const field = fields.get(name);
       if (field !== undefined) readField(field, json[name], message, faults);
       else if (dialect.rejectUnknown) noteUnknown(name, faults);
-      else if (refusesUnknown) refuseIfSet(name, json[name], faults);
+      else if (!refuseSpelling(name, json[name], spellings, faults) && refusesUnknown)
+        refuseIfSet(name, json[name], faults);
       if (isFull(faults)) break;
     }
     return message;
@@ -144,6 +145,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
     }
     if (dialect.protobufJson) fields.set(field.jsonName, reader);
     if (dialect.protobufJson || !member) fields.set(field.name, reader);
+    if (!member) spellings.set(lettersOf(field.name), field.name);
   }
   return read;
 }
@@ -189,27 +191,6 @@ function isFraction(json: unknown): boolean {
   if (typeof json === 'string') return true;
   if (json instanceof RawNumber) return !/^-?\d+(?:\.0*)?$/.test(json.source);
   return typeof json === 'number' && !Number.isInteger(json);
-}
-
-function noteUnknown(name: string, faults: Faults): void {
-  const count = faults.length;
-  noteFault(faults, 'NOT_ALLOWED', 'is not a known field');
-  locateFaults(faults, count, name);
-}
-
-const readValue = wellKnownReader(ValueSchema, false) as Read;
-/** Names that a refusal may repeat. Others come from the sender, and might be a card number. */
-const PLAIN_NAME = /^[A-Za-z_]{1,64}$/;
-
-/** Refuses an unknown member, unless it sets nothing. */
-function refuseIfSet(name: string, json: unknown, faults: Faults): void {
-  const count = faults.length;
-  const value = readValue(json, faults) as Value | undefined;
-  if (faults.length === count && !asksForNothing(value)) {
-    const message = PLAIN_NAME.test(name) ? 'is not supported' : 'has a member that is not supported';
-    noteFault(faults, 'NOT_SUPPORTED', message);
-  }
-  if (faults.length > count && PLAIN_NAME.test(name)) locateFaults(faults, count, name);
 }
 
 function valueReader(field: DescField, dialect: Dialect): Read {

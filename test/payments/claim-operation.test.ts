@@ -30,7 +30,7 @@ function asked(
   return {
     ...{ method: type, paymentId: payment.id, transactionId: '', merchantReference: '', description: '' },
     ...{ reason: '', hash: () => ({ hash: Buffer.alloc(32), shape: Buffer.alloc(16) }), needsKey: true },
-    ...{ target: ({ base }) => base, plan: () => planned },
+    ...{ named: ({ base }) => base, target: ({ base }) => base, plan: () => planned },
     ...over,
   } satisfies RequestedOperation;
 }

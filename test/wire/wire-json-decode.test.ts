@@ -278,8 +278,13 @@ describe('jsonDecoder', () => {
       );
     });
 
-    it('jsonDecoder without protobufJson ignores camelCase members', () => {
-      expect(decode({ accountId: 'a' }).accountId).toBe('');
+    it('jsonDecoder refuses another spelling of a field’s name, unless it sets nothing', () => {
+      for (const name of ['accountId', 'ACCOUNT_ID', 'account-id']) {
+        expect(fault({ [name]: 'a' })).toEqual([`${name} NOT_ALLOWED`]);
+        expect(decode({ [name]: null }).accountId).toBe('');
+        // A long name is unknown, so that no error repeats it.
+        expect(decode({ [`${name}${'_'.repeat(60)}`]: 'a' }).accountId).toBe('');
+      }
     });
   });
 

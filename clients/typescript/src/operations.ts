@@ -324,9 +324,13 @@ export type BrowserInfoInput = {
   readonly platform?: string | null;
 };
 
-/** A cancel or a refund, depending on the payment's state. */
+/**
+ * A cancel or a refund, depending on the payment's state.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `split_marketplace`, `simplified_mode`, `additional_data`, `customer_payer`, `response_additional_data`, `split`.
+ */
 export type CancelOrRefundPaymentRequest = {
-  /** UUID of the transaction to act on: a capture, or the payment's own transaction (the default), which stands for the whole payment. */
+  /** UUID of the transaction to act on: a capture, or the payment's own transaction (the default), which stands for the whole payment. Any other operation on the payment stands for the transaction that it acted on. */
   readonly transaction_id?: string | null;
   /** The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent. */
   readonly merchant_reference?: string | null;
@@ -336,15 +340,16 @@ export type CancelOrRefundPaymentRequest = {
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
   /** The merchant's description of the operation, up to 255 characters. */
   readonly description?: string | null;
+  readonly payment_method?: OperationMethod | null;
 };
 
 /**
  * A cancel of an authorization.
  *
- * Refused with `NOT_SUPPORTED` when set: `amount`.
+ * Refused with `NOT_SUPPORTED` when set: `amount`, `split`, `simplified_mode`, `additional_data`, `customer_payer`, `response_additional_data`.
  */
 export type CancelPaymentRequest = {
-  /** UUID of the payment's own transaction. Optional. */
+  /** UUID of the payment's own transaction, or of an operation on the payment, which stands for it. Optional. */
   readonly transaction_id?: string | null;
   /** The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent. */
   readonly merchant_reference?: string | null;
@@ -352,15 +357,16 @@ export type CancelPaymentRequest = {
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
   /** The merchant's description of the operation, up to 255 characters. */
   readonly description?: string | null;
+  readonly payment_method?: OperationMethod | null;
 };
 
 /**
  * A capture of an authorization.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `simplified_mode`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `simplified_mode`, `additional_data`, `customer_payer`, `response_additional_data`.
  */
 export type CapturePaymentRequest = {
-  /** UUID of the payment's own transaction. Optional. */
+  /** UUID of the payment's own transaction, or of an operation on the payment, which stands for it. Optional. */
   readonly transaction_id?: string | null;
   /** The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent. */
   readonly merchant_reference?: string | null;
@@ -372,6 +378,7 @@ export type CapturePaymentRequest = {
   readonly description?: string | null;
   /** true releases the rest of the authorization; false keeps it, and is refused if the provider would release it anyway. When absent, the last capture that the provider allows releases the rest. */
   readonly final_capture?: boolean | null;
+  readonly payment_method?: OperationMethod | null;
 };
 
 export type Card = {
@@ -442,7 +449,7 @@ export type CardData = {
 /**
  * The data printed on a card. Number and expiry are required, but must not be sent with a vaulted_token.
  *
- * Refused with `NOT_SUPPORTED` when set: `three_d_secure`.
+ * Refused with `NOT_SUPPORTED` when set: `three_d_secure`, `save`, `vault_on_success`, `stored_credentials`, `soft_descriptor`, `capture` (but to `true`), `verify`, `installments` (but to `1`).
  */
 export type CardDataInput = {
   /** 8 to 19 digits that pass the Luhn check (ISO/IEC 7812-1). */
@@ -1194,6 +1201,20 @@ export type OneTimeToken = {
   readonly country: string;
 };
 
+/** The payment method in an operation's request. Operations go to the payment's own provider and payer, so a detail that sets anything, such as another recipient, is refused. */
+export type OperationMethod = {
+  /** The payment's own type; has no effect. */
+  readonly type?: string | null;
+  readonly detail?: OperationMethodDetail | null;
+};
+
+/**
+ * Any kind of detail is refused if it sets anything.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `bank_transfer`, `card`, `wallet`.
+ */
+export type OperationMethodDetail = Record<never, never>;
+
 /** An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20 decimal places, and are returned as sent, padded to the number of decimal places that ISO 4217 defines for the currency. A provider that accepts only that many gets the amounts rounded half up. */
 export type Order = {
   /** The merchant's fees, part of the payment's amount. */
@@ -1408,7 +1429,7 @@ export type PaymentMethodDetailInput = {
 /**
  * The payment method in a request.
  *
- * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`, `capture` (but to `true`).
+ * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`, `capture` (but to `true`), `verify`, `installments` (but to `1`).
  */
 export type PaymentMethodInput = {
   /** "CARD", or the name of a wallet: an open set, defined by the operator's catalogue. Required unless a `token` is sent, which implies the type. */
@@ -1545,10 +1566,10 @@ export type RedeliverFailedResponse = {
 /**
  * A refund.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `simplified_mode`, `additional_data`, `customer_payer`, `response_additional_data`.
  */
 export type RefundPaymentRequest = {
-  /** UUID of the transaction to refund: the purchase or a capture. Chosen by the service when absent. */
+  /** UUID of the transaction to refund: the purchase or a capture. Any other operation on the payment stands for the transaction that it acted on. Chosen by the service when absent. */
   readonly transaction_id?: string | null;
   /** The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent. */
   readonly merchant_reference?: string | null;
@@ -1558,6 +1579,7 @@ export type RefundPaymentRequest = {
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
   /** The merchant's description of the operation, up to 255 characters. */
   readonly description?: string | null;
+  readonly payment_method?: OperationMethod | null;
 };
 
 /** The facts of a payment that determine its route. Each field is a variable of the same name in a route's condition. Unknown facts (such as an issuer missing from the BIN table, or the card of a wallet) are "", 0 or false. */
@@ -1944,6 +1966,7 @@ export type Wallet = {
   readonly installment_amount: number | null;
 };
 
+/** Refused with `NOT_SUPPORTED` when set: `capture` (but to `true`). */
 export type WalletCardDataInput = {
   /** Such as "CREDIT". */
   readonly card_type?: string | null;

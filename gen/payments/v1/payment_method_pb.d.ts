@@ -87,6 +87,18 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
    * @generated from field: optional google.protobuf.Value capture = 60;
    */
   capture?: Value | undefined;
+
+  /**
+   * The place for these options is `detail.card`.
+   *
+   * @generated from field: optional google.protobuf.Value verify = 61;
+   */
+  verify?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value installments = 62;
+   */
+  installments?: Value | undefined;
 };
 
 /**
@@ -341,6 +353,43 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
    * @generated from field: optional google.protobuf.Value three_d_secure = 30;
    */
   threeDSecure?: Value | undefined;
+
+  /**
+   * The place for these options is next to `card_data`, and for storing the card `payment_method.vault_on_success`.
+   *
+   * @generated from field: optional google.protobuf.Value save = 31;
+   */
+  save?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value vault_on_success = 32;
+   */
+  vaultOnSuccess?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value stored_credentials = 33;
+   */
+  storedCredentials?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value soft_descriptor = 34;
+   */
+  softDescriptor?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value capture = 60;
+   */
+  capture?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value verify = 61;
+   */
+  verify?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value installments = 62;
+   */
+  installments?: Value | undefined;
 };
 
 /**
@@ -520,6 +569,13 @@ export declare type WalletCardDataInput = Message<"payments.v1.WalletCardDataInp
    * @generated from field: string card_type = 1;
    */
   cardType: string;
+
+  /**
+   * A wallet pays immediately.
+   *
+   * @generated from field: optional google.protobuf.Value capture = 60;
+   */
+  capture?: Value | undefined;
 };
 
 /**

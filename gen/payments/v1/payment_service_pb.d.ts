@@ -333,6 +333,60 @@ export declare type CreatePaymentRequest_Amount = Message<"payments.v1.CreatePay
 export declare const CreatePaymentRequest_AmountSchema: GenMessage<CreatePaymentRequest_Amount>;
 
 /**
+ * The payment method in an operation's request. Operations go to the payment's own provider and payer, so a detail that
+ * sets anything, such as another recipient, is refused.
+ *
+ * @generated from message payments.v1.OperationMethod
+ */
+export declare type OperationMethod = Message<"payments.v1.OperationMethod"> & {
+  /**
+   * The payment's own type; has no effect.
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: optional payments.v1.OperationMethodDetail detail = 2;
+   */
+  detail?: OperationMethodDetail | undefined;
+};
+
+/**
+ * Describes the message payments.v1.OperationMethod.
+ * Use `create(OperationMethodSchema)` to create a new message.
+ */
+export declare const OperationMethodSchema: GenMessage<OperationMethod>;
+
+/**
+ * Any kind of detail is refused if it sets anything.
+ *
+ * @generated from message payments.v1.OperationMethodDetail
+ */
+export declare type OperationMethodDetail = Message<"payments.v1.OperationMethodDetail"> & {
+  /**
+   * @generated from field: optional google.protobuf.Value bank_transfer = 1;
+   */
+  bankTransfer?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value card = 2;
+   */
+  card?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value wallet = 3;
+   */
+  wallet?: Value | undefined;
+};
+
+/**
+ * Describes the message payments.v1.OperationMethodDetail.
+ * Use `create(OperationMethodDetailSchema)` to create a new message.
+ */
+export declare const OperationMethodDetailSchema: GenMessage<OperationMethodDetail>;
+
+/**
  * A capture of an authorization.
  *
  * @generated from message payments.v1.CapturePaymentRequest
@@ -346,7 +400,7 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
   paymentId: string;
 
   /**
-   * UUID of the payment's own transaction. Optional.
+   * UUID of the payment's own transaction, or of an operation on the payment, which stands for it. Optional.
    *
    * @generated from field: string transaction_id = 2;
    */
@@ -402,6 +456,26 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
    * @generated from field: optional google.protobuf.Value simplified_mode = 32;
    */
   simplifiedMode?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value additional_data = 33;
+   */
+  additionalData?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value customer_payer = 34;
+   */
+  customerPayer?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value response_additional_data = 35;
+   */
+  responseAdditionalData?: Value | undefined;
+
+  /**
+   * @generated from field: optional payments.v1.OperationMethod payment_method = 36;
+   */
+  paymentMethod?: OperationMethod | undefined;
 };
 
 /**
@@ -424,7 +498,7 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
   paymentId: string;
 
   /**
-   * UUID of the payment's own transaction. Optional.
+   * UUID of the payment's own transaction, or of an operation on the payment, which stands for it. Optional.
    *
    * @generated from field: string transaction_id = 2;
    */
@@ -457,6 +531,36 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
    * @generated from field: optional google.protobuf.Value amount = 30;
    */
   amount?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split = 31;
+   */
+  split?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value simplified_mode = 32;
+   */
+  simplifiedMode?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value additional_data = 33;
+   */
+  additionalData?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value customer_payer = 34;
+   */
+  customerPayer?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value response_additional_data = 35;
+   */
+  responseAdditionalData?: Value | undefined;
+
+  /**
+   * @generated from field: optional payments.v1.OperationMethod payment_method = 36;
+   */
+  paymentMethod?: OperationMethod | undefined;
 };
 
 /**
@@ -479,7 +583,8 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
   paymentId: string;
 
   /**
-   * UUID of the transaction to refund: the purchase or a capture. Chosen by the service when absent.
+   * UUID of the transaction to refund: the purchase or a capture. Any other operation on the payment stands for the
+   * transaction that it acted on. Chosen by the service when absent.
    *
    * @generated from field: string transaction_id = 2;
    */
@@ -522,6 +627,31 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
    * @generated from field: optional google.protobuf.Value split_marketplace = 31;
    */
   splitMarketplace?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value simplified_mode = 32;
+   */
+  simplifiedMode?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value additional_data = 33;
+   */
+  additionalData?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value customer_payer = 34;
+   */
+  customerPayer?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value response_additional_data = 35;
+   */
+  responseAdditionalData?: Value | undefined;
+
+  /**
+   * @generated from field: optional payments.v1.OperationMethod payment_method = 36;
+   */
+  paymentMethod?: OperationMethod | undefined;
 };
 
 /**
@@ -545,7 +675,7 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
 
   /**
    * UUID of the transaction to act on: a capture, or the payment's own transaction (the default), which stands for the
-   * whole payment.
+   * whole payment. Any other operation on the payment stands for the transaction that it acted on.
    *
    * @generated from field: string transaction_id = 2;
    */
@@ -579,6 +709,41 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
    * @generated from field: string description = 6;
    */
   description: string;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split_marketplace = 31;
+   */
+  splitMarketplace?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value simplified_mode = 32;
+   */
+  simplifiedMode?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value additional_data = 33;
+   */
+  additionalData?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value customer_payer = 34;
+   */
+  customerPayer?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value response_additional_data = 35;
+   */
+  responseAdditionalData?: Value | undefined;
+
+  /**
+   * @generated from field: optional payments.v1.OperationMethod payment_method = 36;
+   */
+  paymentMethod?: OperationMethod | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split = 37;
+   */
+  split?: Value | undefined;
 };
 
 /**

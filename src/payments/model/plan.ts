@@ -24,13 +24,39 @@ export function planExternal(
   money: Money,
 ): { readonly target: TransactionRow; readonly planned: PlannedOperation } {
   if (type === 'CAPTURE') return { target: payment.base, planned: planCaptureOf(payment, money) };
-  const target = refundTarget(payment, '', money);
+  const target = refundTarget(payment, payment.base, money);
   return { target, planned: planRefundOf(payment, target, money) };
 }
 
-/** Returns the payment's own transaction, the only one that a path may name. @throws ServiceError for another id. */
-export function requireBase({ base }: PlannedPayment, transactionId: string): TransactionRow {
-  if (transactionId === '' || transactionId.toLowerCase() === base.id) return base;
+/** A payment's own transaction and all its transactions. */
+export type Named = Pick<PlannedPayment, 'base' | 'transactions'>;
+
+/**
+ * Returns the payment's own transaction, on which captures and cancels act. An operation's id stands for it: after an
+ * operation, that id is the one that the record shows first.
+ *
+ * @throws ServiceError TRANSACTION_NOT_FOUND for any other id.
+ */
+export function requireBase({ base, transactions }: Named, transactionId: string): TransactionRow {
+  const named = transactionId.toLowerCase();
+  if (named === '' || named === base.id) return base;
+  if (transactions.some(({ id, parentId }) => id === named && parentId !== undefined)) return base;
+  throw transactionNotFound();
+}
+
+/**
+ * Returns the transaction that a path names for a refund: a capture, or the payment's own transaction. Any other
+ * operation stands for the transaction that it acted on.
+ *
+ * @throws ServiceError TRANSACTION_NOT_FOUND for any other id.
+ */
+export function requireRefundable({ base, transactions }: Named, transactionId: string): TransactionRow {
+  const named = transactionId.toLowerCase();
+  if (named === '' || named === base.id) return base;
+  const found = transactions.find(({ id }) => id === named);
+  if (found?.type === 'CAPTURE' && found.status === 'SUCCEEDED') return found;
+  const parent = found?.type !== 'CAPTURE' && transactions.find(({ id }) => id === found?.parentId);
+  if (parent) return parent;
   throw transactionNotFound();
 }
 
@@ -53,24 +79,19 @@ export function planRefundOf(
 }
 
 /**
- * Chooses the transaction that a refund acts on: the named one; else the purchase; else a capture with enough left;
+ * Chooses the transaction that a refund acts on: the named capture; else the purchase; else a capture with enough left;
  * else the authorization, which stands for all of its captures.
+ *
+ * @param named the transaction that the call names; the payment's own if it names none.
  */
 export function refundTarget(
   payment: PlannedPayment,
-  transactionId: string,
+  named: TransactionRow,
   requested: Money | undefined,
 ): TransactionRow {
   const { base, transactions, books } = payment;
-  const named = transactionId.toLowerCase();
-  if (!books.isAuthorization) return requireBase(payment, transactionId);
-  const captures = capturesOf(transactions);
-  if (named !== '' && named !== base.id) {
-    const capture = captures.find(({ id }) => id === named);
-    if (!capture) throw transactionNotFound();
-    return capture;
-  }
-  const withRest = captures.filter((capture) => rest(refundable(payment, capture)) > 0n);
+  if (!books.isAuthorization || named.id !== base.id) return named;
+  const withRest = capturesOf(transactions).filter((capture) => rest(refundable(payment, capture)) > 0n);
   const [only] = withRest;
   if (only && withRest.length === 1) return only;
   return (

@@ -10,7 +10,7 @@ import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { inProgress, type ReplayDeps } from '../idempotency.ts';
 import type { PlannedOperation } from '../model/books.ts';
 import { transactionOf, withOperation } from '../model/operation-record.ts';
-import type { PlannedPayment } from '../model/plan.ts';
+import type { Named, PlannedPayment } from '../model/plan.ts';
 import { leaseS } from '../model/schedule.ts';
 import { booksOf, succeededBase, type TransactionRow } from '../model/state.ts';
 import type { RequestHash } from '../request-hash.ts';
@@ -54,11 +54,13 @@ export type RequestedOperation = OperationFields & {
   /** false for a cancel: without a key, a cancel gets the response of the open or completed cancel. */
   readonly needsKey: boolean;
   /**
-   * Chooses the transaction that the operation acts on.
+   * Returns the transaction that the call names; the payment's own if it names none.
    *
-   * @throws ServiceError TRANSACTION_NOT_FOUND if the call names a transaction that the operation cannot act on.
+   * @throws ServiceError TRANSACTION_NOT_FOUND if the operation cannot act on it.
    */
-  readonly target: (payment: OperatedPayment) => TransactionRow;
+  readonly named: (payment: Named) => TransactionRow;
+  /** Chooses the transaction that the operation acts on. */
+  readonly target: (payment: OperatedPayment, named: TransactionRow) => TransactionRow;
   /** @throws ServiceError if the payment does not allow the operation. */
   readonly plan: (payment: OperatedPayment, target: TransactionRow) => PlannedOperation;
 };
@@ -99,7 +101,7 @@ export async function claimOperationOn(
     const stored = await orUnavailable(readOperated(deps, accountId, requested.paymentId));
     const current = key === undefined ? currentCancel(stored.transactions) : undefined;
     if (!current && stored.payment.openOperation) break;
-    const target = requested.target(stored);
+    const target = requested.target(stored, requested.named(stored));
     if (current) throw new CurrentCancel(current.id);
     if (stored.transactions.length >= MAX_TRANSACTIONS) throw tooManyTransactions();
     const planned = requested.plan(stored, target);

@@ -2,6 +2,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { findOperation, findOperationByKey, type OperationHolder } from '#src/store/tables/operation-keys.ts';
+import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { accountOf, type Caller } from '../caller.ts';
 import { OPERATION_KINDS } from '../check/ask-provider.ts';
@@ -42,9 +43,10 @@ export async function operatePayment(
   };
   const read = async () =>
     named ? findOperationByKey(deps.database, accountId, requested.method, named) : undefined;
-  const repeat = (holder: OperationHolder) => {
+  const repeat = async (holder: OperationHolder) => {
     const keyField = keyHeldBy(holder, caller.idempotencyKey);
-    return replay(deps, 'operation', holder, requested.hash(actedOn(requested, holder)), read, keyField);
+    const target = await orUnavailable(actedOn(deps, requested, holder, accountId));
+    return replay(deps, 'operation', holder, requested.hash(target), read, keyField);
   };
   const holder = await orUnavailable(read());
   if (holder) return repeat(holder);
@@ -119,12 +121,28 @@ function keyHeldBy({ idempotencyKey }: OperationHolder, header: string | undefin
 }
 
 /**
- * Returns the transaction that a repeat acts on. If the path does not choose one, it is the transaction of the first
- * call.
+ * Returns the id of the transaction that a repeat acts on. If the call does not choose one, it is the transaction of the
+ * first call.
  */
-function actedOn({ transactionId }: RequestedOperation, { baseId, parentId }: OperationHolder): string {
-  const named = transactionId.toLowerCase();
-  return named === '' || named === baseId ? parentId : named;
+async function actedOn(
+  { database }: OperationDeps,
+  { paymentId, transactionId, named }: RequestedOperation,
+  { baseId, parentId }: OperationHolder,
+  accountId: string,
+): Promise<string> {
+  const sent = transactionId.toLowerCase();
+  if (sent === '' || sent === baseId) return parentId;
+  if (sent === parentId || !isUuid(paymentId)) return sent;
+  const { transactions = [] } = (await readPaymentState(database, accountId, paymentId)) ?? {};
+  const base = transactions.find(({ id }) => id === baseId);
+  try {
+    const id = base ? named({ base, transactions }).id : sent;
+    return id === baseId ? parentId : id;
+  } catch (refusal) {
+    if (!(refusal instanceof ServiceError)) throw refusal;
+    // The call names no transaction of the payment, so it differs from the first call.
+    return sent;
+  }
 }
 
 function send(

@@ -9,7 +9,7 @@ import {
 import type { Caller } from '../caller.ts';
 import { requireAmount } from '../create/check-request.ts';
 import { planCancel, planUndoingCancel, undoingType } from '../model/books.ts';
-import { planCaptureOf, planRefundOf, refundTarget, requireBase } from '../model/plan.ts';
+import { planCaptureOf, planRefundOf, refundTarget, requireBase, requireRefundable } from '../model/plan.ts';
 import { OPERATION_FORM, requestHasher } from '../request-hash.ts';
 import type { KeyedResponse } from '../stored-response.ts';
 import type { OperationDeps, OperationFields, RequestedOperation } from './claim-operation.ts';
@@ -20,7 +20,8 @@ export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, 
   const amount = request.amount && requireAmount(request.amount);
   return {
     needsKey: true,
-    target: (payment) => requireBase(payment, request.transactionId),
+    named: (payment) => requireBase(payment, request.transactionId),
+    target: ({ base }) => base,
     plan: (payment) => planCaptureOf(payment, amount, request.finalCapture),
   };
 });
@@ -28,7 +29,8 @@ export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, 
 /** Cancels an authorization, releasing the uncaptured amount. */
 export const cancelPayment = operation('CANCEL', CancelPaymentRequestSchema, (request) => ({
   needsKey: false,
-  target: (payment) => requireBase(payment, request.transactionId),
+  named: (payment) => requireBase(payment, request.transactionId),
+  target: ({ base }) => base,
   plan: ({ books, can }) => planCancel(books, can),
 }));
 
@@ -37,7 +39,8 @@ export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (re
   const amount = request.amount && requireAmount(request.amount);
   return {
     needsKey: true,
-    target: (payment) => refundTarget(payment, request.transactionId, amount),
+    named: (payment) => requireRefundable(payment, request.transactionId),
+    target: (payment, named) => refundTarget(payment, named, amount),
     plan: (payment, target) => planRefundOf(payment, target, amount),
   };
 });
@@ -54,7 +57,8 @@ export const cancelOrRefundPayment = operation(
     return {
       needsKey: true,
       // While nothing is captured, the payment's own transaction is the only one to act on.
-      target: (payment) => refundTarget(payment, request.transactionId, amount),
+      named: (payment) => requireRefundable(payment, request.transactionId),
+      target: (payment, named) => refundTarget(payment, named, amount),
       plan: (payment, target) =>
         undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
           ? planRefundOf(payment, target, amount)
@@ -71,7 +75,7 @@ export const cancelOrRefundPayment = operation(
 function operation<Request extends Message & OperationFields>(
   method: string,
   schema: GenMessage<Request>,
-  rulesOf: (request: Request) => Pick<RequestedOperation, 'needsKey' | 'target' | 'plan'>,
+  rulesOf: (request: Request) => Pick<RequestedOperation, 'needsKey' | 'named' | 'target' | 'plan'>,
 ) {
   const hash = requestHasher(schema, (request) => request, OPERATION_FORM);
   return (deps: OperationDeps, request: Request, caller: Caller): Promise<KeyedResponse> => {

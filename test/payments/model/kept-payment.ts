@@ -130,7 +130,7 @@ export function begun(
   const operated = { books: booksOf(payment, base), base, transactions, can: CAN };
   const money = { minorUnits, currency: 'USD' };
   try {
-    const target = type === 'REFUND' ? refundTarget(operated, '', money) : base;
+    const target = type === 'REFUND' ? refundTarget(operated, base, money) : base;
     const plan: Record<OperationType, () => PlannedOperation> = {
       CAPTURE: () => planCaptureOf(operated, money),
       CANCEL: () => planCancel(operated.books, CAN),

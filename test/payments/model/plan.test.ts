@@ -1,5 +1,11 @@
 import { expect, it } from 'vitest';
-import { type PlannedPayment, planRefundOf, refundTarget, requireBase } from '#src/payments/model/plan.ts';
+import {
+  type PlannedPayment,
+  planRefundOf,
+  refundTarget,
+  requireBase,
+  requireRefundable,
+} from '#src/payments/model/plan.ts';
 import { booksOf, type PaymentState, type TransactionRow } from '#src/payments/model/state.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { AMOUNT, APPROVED, approved, begun, CAN, learned } from './kept-payment.ts';
@@ -22,7 +28,8 @@ const usd = (minorUnits: bigint) => ({ minorUnits, currency: 'USD' });
 /** The id of the transaction that a refund acts on, or the refusal. */
 function target(payment: PlannedPayment, transactionId: string, minorUnits?: bigint): string {
   try {
-    return refundTarget(payment, transactionId, minorUnits === undefined ? undefined : usd(minorUnits)).id;
+    const named = requireRefundable(payment, transactionId);
+    return refundTarget(payment, named, minorUnits === undefined ? undefined : usd(minorUnits)).id;
   } catch (error) {
     if (error instanceof ServiceError) return error.reason;
     throw error;
@@ -71,6 +78,20 @@ it.each<[string, PlannedPayment, string, bigint | undefined, string]>([
     'two',
   ],
   [
+    'the purchase that the named refund acted on',
+    planned(operated(approved(true), 'REFUND', 10n, 'r')),
+    'R',
+    undefined,
+    'base',
+  ],
+  [
+    'the capture that the named refund acted on',
+    planned(operated(TWICE, 'REFUND', 40n, 'r'), ({ id }) => (id === 'r' ? { parentId: 'two' } : {})),
+    'r',
+    undefined,
+    'two',
+  ],
+  [
     'a declined capture',
     planned(TWICE, (row) => (isFirst(row) ? { status: 'DECLINED' } : {})),
     'one',
@@ -89,10 +110,13 @@ it('a refund that acts on an authorization may be as large as the sum of its cap
   expect(planRefundOf(payment, payment.base, usd(AMOUNT)).money).toEqual(usd(AMOUNT));
 });
 
-it('a capture or a cancel acts on the payment’s own transaction only', () => {
-  const payment = planned(ONCE);
-  expect(['', 'base', 'BASE'].map((id) => requireBase(payment, id).id)).toEqual(['base', 'base', 'base']);
-  expect(() => requireBase(payment, 'one')).toThrow(
-    expect.objectContaining({ reason: 'TRANSACTION_NOT_FOUND' }),
-  );
+it('a capture or a cancel acts on the payment’s own transaction, for which an operation’s id stands', () => {
+  const payment = planned(operated(TWICE, 'REFUND', 10n, 'r'));
+  for (const id of ['', 'base', 'BASE', 'one', 'Two', 'r']) expect(requireBase(payment, id).id).toBe('base');
+  const attempts = [{ ...payment.base, id: 'declined' }, ...payment.transactions];
+  for (const id of ['declined', 'three']) {
+    expect(() => requireBase({ ...payment, transactions: attempts }, id)).toThrow(
+      expect.objectContaining({ reason: 'TRANSACTION_NOT_FOUND' }),
+    );
+  }
 });
