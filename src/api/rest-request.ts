@@ -1,6 +1,7 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from '@bufbuild/protobuf';
 import type { FastifyRequest } from 'fastify';
 import { not_supported } from '#gen/payments/v1/json_options_pb.js';
+import { type FieldError, invalidParameters, MAX_FIELD_ERRORS } from '#src/service-error.ts';
 import { isTextAbsentIfEmpty } from '#src/wire/canonical-message.ts';
 import { isJsonObject, RawNumber } from '#src/wire/parse-json.ts';
 import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
@@ -8,14 +9,17 @@ import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
 /**
  * Builds a call's request message, as REST JSON, from the body, the path and the query string, as google.api.http
  * prescribes: the body is the message or one of its fields; the path's variables override both. Unless the body is the
- * whole message, query parameters set fields by name (`page_size=2`, `filter.country=CO`); unknown names are ignored.
- * An absent body is an empty message.
+ * whole message, query parameters set fields by name (`page_size=2`, `filter.country=CO`). An absent body is an empty
+ * message.
+ *
+ * @throws ServiceError INVALID_PARAMETERS that names each unknown query parameter: a list that ignored a filter would
+ * return what the caller did not ask for.
  */
 export function requestJson(request: FastifyRequest, binding: HttpBinding, input: DescMessage): unknown {
   const { body, variables } = binding;
   const sent = request.body === undefined ? {} : request.body;
   if (body === '*' && (variables.length === 0 || !isJsonObject(sent))) return sent;
-  const json: JsonMembers = body === '*' ? { ...(sent as JsonMembers) } : queryJson(request, input);
+  const json: JsonMembers = body === '*' ? { ...(sent as JsonMembers) } : queryJson(request, binding, input);
   if (body !== '' && body !== '*') json[body] = sent;
   const params = request.params as Record<string, string>;
   const mask = binding.verb === 'PATCH' ? updateMask(json, binding, input) : undefined;
@@ -50,13 +54,31 @@ function isUnsupported(field: DescField): boolean {
 
 type JsonMembers = Record<string, unknown>;
 
-function queryJson(request: FastifyRequest, input: DescMessage): JsonMembers {
+function queryJson(request: FastifyRequest, { variables }: HttpBinding, input: DescMessage): JsonMembers {
   const json: JsonMembers = {};
+  const unknown: FieldError[] = [];
+  const inPath = variables.map(nameOf);
   for (const [name, value] of Object.entries(request.query as Record<string, string | string[]>)) {
-    const path = fieldPath(input, name);
+    const path = inPath.includes(name) ? undefined : fieldPath(input, name);
     if (path) setField(json, path, value);
+    else unknown.push(unknownParameter(name));
   }
+  if (unknown.length > 0) throw invalidParameters(unknown.slice(0, MAX_FIELD_ERRORS));
   return json;
+}
+
+/** Returns a field's dotted path of .proto names. */
+function nameOf(path: FieldPath): string {
+  return path.map(({ name }) => name).join('.');
+}
+
+/** Names that a refusal may repeat. Others might hold a card number. */
+const PLAIN_NAME = /^(?!.*\d{5})[\w.[\]-]{1,64}$/;
+
+function unknownParameter(name: string): FieldError {
+  const message = 'is not a query parameter of this call';
+  if (PLAIN_NAME.test(name)) return { field: name, code: 'NOT_ALLOWED', message };
+  return { field: '?', code: 'NOT_ALLOWED', message: 'contains a parameter that this call does not have' };
 }
 
 function setField(json: JsonMembers, path: FieldPath, value: string | readonly string[]): void {
