@@ -36,6 +36,8 @@ type Country = keyof typeof COUNTRIES;
  */
 export function createDemoShop(settings: DemoShop): FastifyInstance {
   const app = Fastify();
+  /** Open orders by number. A real shop stores them. */
+  const orders = new Map<string, Money>();
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string', bodyLimit: 10_000 },
@@ -65,12 +67,16 @@ export function createDemoShop(settings: DemoShop): FastifyInstance {
       : 'US';
     const { currency, rate } = COUNTRIES[country];
     const cents = cart.reduce((sum, one) => sum + one.cents * one.count, 0) * rate;
+    const order = `demo-${randomUUID().slice(0, 8)}`;
+    const amount = { currency, value: cents / 100 };
+    if (orders.size >= MAX_ORDERS) orders.clear();
+    orders.set(order, amount);
     const session = await call<{ checkout_session: string }>(settings, '/v1/checkout/sessions', {
       account_id: settings.accountId,
-      merchant_order_id: `demo-${randomUUID().slice(0, 8)}`,
+      merchant_order_id: order,
       payment_description: cart.map(({ name, count }) => `${count} × ${name}`).join(', '),
       country,
-      amount: { currency, value: cents / 100 },
+      amount,
       customer_id: await customerOf(settings),
       callback_url: `${request.protocol}://${request.host}/done`,
     });
@@ -81,8 +87,9 @@ export function createDemoShop(settings: DemoShop): FastifyInstance {
   app.get<{ Querystring: { payment_id?: string } }>('/done', async (request, reply) => {
     const id = request.query.payment_id ?? '';
     const payment = await call<Paid>(settings, `/v1/payments/${encodeURIComponent(id)}`);
-    const title = payment.status === 'SUCCEEDED' ? 'Thank you for your order' : 'Your order is not paid';
     const { merchant_order_id: order, status, sub_status: subStatus, amount } = payment;
+    const isPaid = status === 'SUCCEEDED' && isSameMoney(amount, orders.get(order));
+    const title = isPaid ? 'Thank you for your order' : 'Your order is not paid';
     const text = `Order ${order}: ${amount.value.toFixed(2)} ${amount.currency}, ${status}/${subStatus}.`;
     return reply.send(
       page(title, `<p>${escapeHtml(text)}</p><p>Payment <code>${escapeHtml(payment.id)}</code></p>${AGAIN}`),
@@ -96,8 +103,17 @@ type Paid = {
   readonly merchant_order_id: string;
   readonly status: string;
   readonly sub_status: string;
-  readonly amount: { readonly currency: string; readonly value: number };
+  readonly amount: Money;
 };
+
+type Money = { readonly currency: string; readonly value: number };
+
+const MAX_ORDERS = 1_000;
+
+/** A payment counts only if it has the amount of its order: anyone could make one of 0.01 that names the order. */
+function isSameMoney(paid: Money, owed: Money | undefined): boolean {
+  return paid.currency === owed?.currency && paid.value === owed.value;
+}
 
 function countOf(text: string | null): number {
   const count = Number(text);

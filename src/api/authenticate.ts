@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
-import type { AccountKeys } from '#src/store/tables/accounts.ts';
+import type { AccountKeys, PublicKeyMay } from '#src/store/tables/accounts.ts';
 
 /** Reads a header (gRPC: metadata) of the call by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined;
@@ -9,6 +9,8 @@ export type ReadHeader = (name: string) => string | undefined;
 export type Credentials = {
   readonly accountId: string;
   readonly secretPresented: boolean;
+  /** Account setting: what the public key may do alone. */
+  readonly publicKeyMay?: PublicKeyMay;
   /** Account setting: authorizations are shown as AUTHORIZED, not as purchases. */
   readonly tellsAuthorized?: boolean;
   /** Account setting: origins whose pages may call with the public key alone. */
@@ -38,6 +40,7 @@ export type LimitLookUp = <T>(recalled: Credentials | undefined, run: () => Prom
  * Returns the credentials of a call.
  *
  * @throws InvalidCredentialsError, identical for a missing or unknown public key and a wrong secret.
+ * @throws ServiceError AUTHORIZATION_REQUIRED if the account requires the secret for every call.
  */
 export type Authenticate = (header: ReadHeader, limitLookUp?: LimitLookUp) => Promise<Credentials>;
 
@@ -65,7 +68,7 @@ export function createAuthenticate(
 
     const cached = cache.get(publicKey);
     const recalled = cached && check(cached.keys, secret);
-    if (recalled && cached.until > performance.now()) return recalled;
+    if (recalled && cached.until > performance.now()) return requireMayCall(recalled);
     // Before a refusal, the database is read once, whether the key is unknown or the secret is wrong. So the timing
     // does not reveal which was wrong, and a new secret works as soon as it is issued. Only keys that are too long are
     // refused without a read. The cache lifetime starts before the read: a key may be revoked during it.
@@ -77,7 +80,7 @@ export function createAuthenticate(
     }
     const credentials = check(keys, secret);
     if (!credentials) throw new InvalidCredentialsError(keys?.accountId);
-    return credentials;
+    return requireMayCall(credentials);
   };
 }
 
@@ -89,8 +92,16 @@ function check(keys: AccountKeys | undefined, secret: string | undefined): Crede
     if (timingSafeEqual(presented, known)) matches = true;
   }
   if (!keys) return undefined;
-  const { accountId, secretAlways, tellsAuthorized, allowedOrigins } = keys;
-  const isRight = secret === undefined ? !secretAlways : matches;
-  if (!isRight) return undefined;
-  return { accountId, secretPresented: secret !== undefined, tellsAuthorized, allowedOrigins };
+  if (secret !== undefined && !matches) return undefined;
+  const { secretHashes: _, ...account } = keys;
+  return { ...account, secretPresented: secret !== undefined };
+}
+
+/** Returns the credentials if they may make any call at all. @throws ServiceError AUTHORIZATION_REQUIRED. */
+function requireMayCall(credentials: Credentials): Credentials {
+  const { secretPresented, publicKeyMay } = credentials;
+  if (secretPresented || publicKeyMay !== 'NOTHING') return credentials;
+  const message =
+    'the account’s setting public_key_may is NOTHING: every call needs private-secret-key; nothing was done';
+  throw new ServiceError('AUTHORIZATION_REQUIRED', message);
 }

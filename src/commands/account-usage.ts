@@ -1,7 +1,8 @@
 /** The usage text of `npm run account`. */
 export const USAGE = `Usage: npm run account -- <command>
 
-  create --name <name> [--secret-always]    creates an account with a public key and a secret
+  create --name <name> [--public-key-may NOTHING|SESSIONS|PAYMENTS]
+                                            creates an account with a public key and a secret
   list                                      lists the accounts
   keys <account id>                         lists an account's keys
   add-public-key <account id>               adds a public key to an account
@@ -10,7 +11,9 @@ export const USAGE = `Usage: npm run account -- <command>
   revoke-public-key <public key>            revokes a public key
   revoke-secret <secret id>                 revokes a secret by the id that "keys" shows
   close-sandbox                             revokes every key of the sandbox's accounts for good, before live payments
-  secret-always <account id> on|off         sets whether every call must carry the secret
+  public-key-may <account id> NOTHING|SESSIONS|PAYMENTS
+                                            sets what the public key may do without the secret: nothing; pay and read open
+                                            checkout sessions (the default); or also start redirects of any amount
   authorizations <account id> shown|authorized
                                             shows authorizations as the interface does (SUCCEEDED, PURCHASE), or as what
                                             they are (PENDING / AUTHORIZED, AUTHORIZE)

@@ -13,6 +13,8 @@ import {
   type KeyListing,
   listAccounts,
   listKeys,
+  PUBLIC_KEY_MAY,
+  type PublicKeyMay,
   revokeKey,
 } from '#src/store/tables/accounts.ts';
 import {
@@ -45,7 +47,7 @@ type Work = (session: Session) => Promise<string>;
 const COMMANDS: Readonly<
   Record<string, { operands: readonly string[]; options?: readonly string[]; run: Command }>
 > = {
-  create: { operands: [], options: ['name', 'secret-always', 'environment'], run: create },
+  create: { operands: [], options: ['name', 'public-key-may', 'environment'], run: create },
   list: { operands: [], run: () => list },
   keys: { operands: ['<account id>'], run: keys },
   audit: { operands: ['<account id>|installation'], run: audit },
@@ -54,7 +56,7 @@ const COMMANDS: Readonly<
   'revoke-public-key': { operands: ['<public key>'], run: ([key = '']) => revoke('public', key) },
   'revoke-secret': { operands: ['<secret id>'], run: ([id]) => revoke('secret', asId(id)) },
   'close-sandbox': { operands: [], run: () => closeSandbox },
-  'secret-always': { operands: ['<account id>', 'on|off'], run: demandSecret },
+  'public-key-may': { operands: ['<account id>', PUBLIC_KEY_MAY.join('|')], run: limitPublicKey },
   authorizations: { operands: ['<account id>', 'shown|authorized'], run: tellAuthorizations },
   origins: { operands: ['<account id>', '<origin>,…|none'], run: allowOrigins },
   'display-name': { operands: ['<account id>', '<name>|none'], run: nameForPayers },
@@ -97,23 +99,24 @@ function split(name: string, argv: readonly string[], io: CommandIo, known: read
 
 const OPTIONS = {
   name: { type: 'string' },
-  'secret-always': { type: 'boolean' },
+  'public-key-may': { type: 'string' },
   environment: { type: 'string' },
 } as const;
 
 const NAME = /^[^\p{Cc}]{1,255}$/u;
 
 function create(_operands: readonly string[], options: Options): Work {
-  const { name = '', 'secret-always': secretAlways = false } = options;
+  const { name = '', 'public-key-may': may = 'SESSIONS' } = options;
   if (!NAME.test(name)) throw new UsageError('--name is required: 1 to 255 characters.');
+  const publicKeyMay = asPublicKeyMay('--public-key-may', may);
   const publicKey = newPublicKey(prefixOf(options));
   const { id, secret, hash } = newSecret(prefixOf(options));
   return async ({ queries, audit }) => {
     const accountId = randomUUIDv7();
-    await insertAccount(queries, { id: accountId, name, secretAlways });
+    await insertAccount(queries, { id: accountId, name, publicKeyMay });
     await insertPublicKey(queries, publicKey, accountId);
     await insertSecretKey(queries, { id, accountId, hash });
-    const detail = `public key ${publicKey}, secret id ${id}${secretAlways ? ', secret always' : ''}`;
+    const detail = `public key ${publicKey}, secret id ${id}${publicKeyMay === 'SESSIONS' ? '' : `, public key may ${publicKeyMay}`}`;
     await audit({ accountId, detail });
     return `account id   ${accountId}\npublic key   ${publicKey}\n${showSecret(secret, id)}`;
   };
@@ -184,9 +187,14 @@ function revoke(kind: 'public' | 'secret', id: string): Work {
   };
 }
 
-function demandSecret([id, value = '']: readonly string[]): Work {
-  if (value !== 'on' && value !== 'off') throw new UsageError('"secret-always" must be "on" or "off".');
-  return change(id, 'secret-always', value, { secretAlways: value === 'on' });
+function limitPublicKey([id, value = '']: readonly string[]): Work {
+  return change(id, 'public-key-may', value, { publicKeyMay: asPublicKeyMay('"public-key-may"', value) });
+}
+
+function asPublicKeyMay(what: string, value: string): PublicKeyMay {
+  const known = PUBLIC_KEY_MAY.find((one) => one === value);
+  if (known === undefined) throw new UsageError(`${what} must be ${PUBLIC_KEY_MAY.join(', ')}.`);
+  return known;
 }
 
 function tellAuthorizations([id, value]: readonly string[]): Work {
@@ -263,7 +271,7 @@ function prefixOf({ environment }: Options): string {
 function accountRow(account: Account): string[] {
   const settings: string[] = [];
   if (account.isSandbox) settings.push('sandbox');
-  if (account.secretAlways) settings.push('secret always');
+  if (account.publicKeyMay !== 'SESSIONS') settings.push(`public key may ${account.publicKeyMay}`);
   if (account.tellsAuthorized) settings.push('authorizations authorized');
   if (account.allowedOrigins.length > 0) settings.push(`origins ${account.allowedOrigins.join(' ')}`);
   if (account.displayName) settings.push(`display name ${account.displayName}`);

@@ -1,4 +1,5 @@
 import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
+import type { PublicKeyMay } from '#src/store/tables/accounts.ts';
 import type { SessionUse } from '#src/store/tables/single-uses.ts';
 
 /** The caller, and the key of the call. */
@@ -7,6 +8,8 @@ export type Caller = {
   readonly idempotencyKey: string | undefined;
   /** false when only the public key was sent. */
   readonly secretPresented: boolean;
+  /** Account setting: what the public key may do alone. */
+  readonly publicKeyMay?: PublicKeyMay;
   /** Account setting: shows authorizations as authorizations, not as purchases. */
   readonly tellsAuthorized?: boolean;
   /**
@@ -23,6 +26,22 @@ export type KeyedCaller = Caller & { readonly idempotencyKey: string };
 export function accountOf(caller: Pick<Caller, 'accountId' | 'secretPresented'>): string {
   if (caller.secretPresented) return caller.accountId;
   throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+}
+
+/**
+ * Checks that a caller with only the public key may make a payment: in a session, on the merchant's terms, or anywhere if
+ * the account allows it.
+ *
+ * @throws ServiceError AUTHORIZATION_REQUIRED.
+ */
+export function requireMayPay({
+  secretPresented,
+  withinSession,
+  publicKeyMay = 'SESSIONS',
+}: Pick<Caller, 'secretPresented' | 'withinSession' | 'publicKeyMay'>): void {
+  if (secretPresented || withinSession || publicKeyMay === 'PAYMENTS') return;
+  const message = `the account’s setting public_key_may is ${publicKeyMay}, so the public key alone can make no payment outside a checkout session; nothing was sent; send private-secret-key, or pay in a session`;
+  throw new ServiceError('AUTHORIZATION_REQUIRED', message);
 }
 
 /**

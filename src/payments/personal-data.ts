@@ -26,7 +26,7 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
       'updated_at',
     ],
     ...['amount', 'checkout', 'payment_method', 'customer_payer', 'transactions_history', 'workflow'],
-    ...['payment_link_id', 'subscription_code', 'routing_rules', 'simplified_mode'],
+    ...['payment_link_id', 'subscription_code', 'routing_rules', 'simplified_mode', 'created_with'],
   ],
   'payments.v1.Amount': ['captured', 'currency', 'refunded', 'value'],
   'payments.v1.Checkout': WHOLE,

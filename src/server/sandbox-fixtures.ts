@@ -105,7 +105,7 @@ async function addAccount(
   keys: string,
   settings: { readonly tellsAuthorized?: boolean; readonly displayName?: string } = {},
 ): Promise<void> {
-  await insertAccount(database, { id, name, secretAlways: false, isSandbox: true, ...settings });
+  await insertAccount(database, { id, name, publicKeyMay: 'PAYMENTS', isSandbox: true, ...settings });
   await insertPublicKey(database, `pk_sandbox_${keys}`, id);
   const hash = createHash('sha256').update(`sk_sandbox_${keys}`).digest();
   // The secret's id is the account's own, so that a second start does not add a second secret.

@@ -95,20 +95,20 @@ describe('the public key alone', () => {
     expect([reply.status, reply.reason]).toEqual([401, 'INVALID_CREDENTIALS']);
   });
 
-  it('the public key alone is refused for an account that always requires the secret', async () => {
+  it('the public key alone is refused for an account that lets it do nothing', async () => {
     const wallet = { ...walletPayment(), account_id: ACCOUNT_TWO };
     const accepted = await clients.create('rest', wallet, publicOnly('pk_sandbox_two'));
     expect(accepted.status).toBe(201);
 
     // A different public key, because the service caches the first one for a few seconds.
-    await tables.query('UPDATE account SET secret_always = true WHERE id = $1', [ACCOUNT_TWO]);
+    await tables.query("UPDATE account SET public_key_may = 'NOTHING' WHERE id = $1", [ACCOUNT_TWO]);
     await tables.query("INSERT INTO public_key (public_key, account_id) VALUES ('pk_always', $1)", [
       ACCOUNT_TWO,
     ]);
     const refused = await clients.create('rest', wallet, publicOnly('pk_always'));
-    expect([refused.status, refused.reason]).toEqual([401, 'INVALID_CREDENTIALS']);
+    expect([refused.status, refused.reason]).toEqual([403, 'AUTHORIZATION_REQUIRED']);
     expect((await clients.create('rest', wallet, pair('pk_always', 'sk_sandbox_two'))).status).toBe(201);
-    await tables.query('UPDATE account SET secret_always = false WHERE id = $1', [ACCOUNT_TWO]);
+    await tables.query("UPDATE account SET public_key_may = 'PAYMENTS' WHERE id = $1", [ACCOUNT_TWO]);
   });
 });
 
@@ -186,7 +186,7 @@ describe('keys', () => {
 describe('authentication against the database', () => {
   const known: AccountKeys = {
     accountId: 'a',
-    secretAlways: false,
+    publicKeyMay: 'SESSIONS',
     tellsAuthorized: false,
     allowedOrigins: [],
     secretHashes: [createHash('sha256').update('secret').digest()],
@@ -273,7 +273,7 @@ describe('authentication against the database', () => {
 
   it('authentication returns whether the secret was sent', async () => {
     const { authenticate } = counted();
-    const account = { accountId: 'a', tellsAuthorized: false, allowedOrigins: [] };
+    const { secretHashes: _, ...account } = known;
     expect(await authenticate(headers('public', 'secret'))).toEqual({ ...account, secretPresented: true });
     expect(await authenticate(headers('public'))).toEqual({ ...account, secretPresented: false });
   });

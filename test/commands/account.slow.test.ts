@@ -26,7 +26,7 @@ it('a running service accepts the keys that the account command creates, and ref
 
   expect(await account('revoke-secret', shown(created, 'secret id'))).toBe('revoked\n');
   expect(await account('revoke-public-key', first.publicKey)).toBe('revoked\n');
-  expect(await account('secret-always', id, 'on')).toBe('secret-always on\n');
+  expect(await account('public-key-may', id, 'NOTHING')).toBe('public-key-may NOTHING\n');
   await vi.waitFor(async () => {
     expect(await pay(service, id, { ...first, secret: second.secret }), 'revoked public key').toBe(401);
     expect(await pay(service, id, { ...second, secret: first.secret }), 'revoked secret').toBe(401);

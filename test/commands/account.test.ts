@@ -13,23 +13,23 @@ it('the account command creates the schema in DATABASE_URL and stores only the h
   const database = await createTestDatabase({ empty: true });
   const run = async (...args: string[]) => (await runAccount({ DATABASE_URL: database.url }, ...args)).stdout;
   expect(await run('list')).toBe('\n');
-  const created = await run('create', '--name', 'Läden & Söhne', '--secret-always');
+  const created = await run('create', '--name', 'Läden & Söhne', '--public-key-may', 'NOTHING');
   const [line, ...others] = (await run('list')).trim().split('\n');
   expect(others).toEqual([]);
-  expect(line).toMatch(/ secret always .* Läden & Söhne$/);
+  expect(line).toMatch(/ public key may NOTHING .* Läden & Söhne$/);
   const secret = shown(created, 'secret');
   const id = shown(created, 'account id');
   expect(await run('authorizations', id, 'authorized')).toBe('authorizations authorized\n');
-  expect(await run('list')).toMatch(/ secret always, authorizations authorized .* Läden & Söhne$/m);
+  expect(await run('list')).toMatch(/ public key may NOTHING, authorizations authorized .* Läden & Söhne$/m);
   expect(await run('authorizations', id, 'shown')).toBe('authorizations shown\n');
   const origins = 'https://shop.example,http://localhost:3000';
   expect(await run('origins', id, origins)).toBe(`origins ${origins}\n`);
   expect(await run('list')).toMatch(
-    / secret always, origins https:\/\/shop.example http:\/\/localhost:3000 /m,
+    / public key may NOTHING, origins https:\/\/shop.example http:\/\/localhost:3000 /m,
   );
   expect(await run('origins', id, 'none')).toBe('origins none\n');
   expect(await run('display-name', id, 'Läden')).toBe('display-name Läden\n');
-  expect(await run('list')).toMatch(/ secret always, display name Läden .* Läden & Söhne$/m);
+  expect(await run('list')).toMatch(/ public key may NOTHING, display name Läden .* Läden & Söhne$/m);
   expect(await run('display-name', id, 'none')).toBe('display-name none\n');
   expect((await run('list')).trim()).toBe(line);
   expect(secret).toMatch(/^sk_[0-9a-f]{64}$/);
@@ -58,7 +58,7 @@ it('every account command is recorded in the audit log with its actor and its ch
     ['revoke-public-key', publicKey],
     ['revoke-secret', secretId],
     ['revoke-secret', secretId],
-    ['secret-always', id, 'on'],
+    ['public-key-may', id, 'PAYMENTS'],
     ['authorizations', id, 'authorized'],
     ['display-name', id, 'Our shop'],
     ['keys', id],
@@ -80,7 +80,7 @@ it('every account command is recorded in the audit log with its actor and its ch
     [who, 'add-public-key', publicKey],
     [who, 'revoke-public-key', publicKey],
     [who, 'revoke-secret', secretId],
-    [who, 'secret-always', 'on'],
+    [who, 'public-key-may', 'PAYMENTS'],
     [who, 'authorizations', 'authorized'],
     [who, 'display-name', 'Our shop'],
     [who, 'keys'],
@@ -129,9 +129,9 @@ it.each([
   ['no account', ['keys'], '"keys" takes <account id>.'],
   ['an id that is not a UUID', ['keys', 'shop'], '"shop" is not an id: ids are UUIDs.'],
   [
-    'a value other than on or off',
-    ['secret-always', UNKNOWN, 'yes'],
-    '"secret-always" must be "on" or "off".',
+    'an unknown permission of the public key',
+    ['public-key-may', UNKNOWN, 'ALL'],
+    '"public-key-may" must be NOTHING, SESSIONS, PAYMENTS.',
   ],
   [
     'an origin with a path',
@@ -178,7 +178,7 @@ it('the account command names a missing account or key and exits with 1', async 
     [['audit', UNKNOWN], `No account ${UNKNOWN}.`],
     [['add-secret', UNKNOWN], `No account ${UNKNOWN}.`],
     [['add-public-key', UNKNOWN], `No account ${UNKNOWN}.`],
-    [['secret-always', UNKNOWN, 'on'], `No account ${UNKNOWN}.`],
+    [['public-key-may', UNKNOWN, 'NOTHING'], `No account ${UNKNOWN}.`],
     [['authorizations', UNKNOWN, 'shown'], `No account ${UNKNOWN}.`],
     [['revoke-secret', UNKNOWN], 'No such secret, or it is already revoked.'],
     [['revoke-public-key', 'pk_none'], 'No such public key, or it is already revoked.'],

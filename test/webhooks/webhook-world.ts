@@ -90,7 +90,7 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
     results,
     async addAccount() {
       const id = randomUUID();
-      await insertAccount(database, { id, name: 'test', secretAlways: false });
+      await insertAccount(database, { id, name: 'test' });
       return id;
     },
     addWebhook: (accountId, url, events = ['payment.purchase']) =>

@@ -1387,6 +1387,8 @@ export type Payment = {
   readonly routing_rules: RoutingRules;
   /** Always false. */
   readonly simplified_mode: boolean;
+  /** PUBLIC_KEY if the payment was created with the public key alone, which anyone can read in a page. Present only then. Outside a checkout session, the caller then chose the amount and the order: compare both before you ship. */
+  readonly created_with?: string;
 };
 
 /** The payment method in the payment. */

@@ -210,6 +210,14 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
    * @generated from field: optional google.protobuf.ListValue taxes_list = 27;
    */
   taxesList?: ListValue | undefined;
+
+  /**
+   * PUBLIC_KEY if the payment was created with the public key alone, which anyone can read in a page. Present only then.
+   * Outside a checkout session, the caller then chose the amount and the order: compare both before you ship.
+   *
+   * @generated from field: string created_with = 28;
+   */
+  createdWith: string;
 };
 
 /**

@@ -5,7 +5,7 @@ import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { findByKey, type KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
-import { type Caller, type KeyedCaller, requireOwnAccount } from '../caller.ts';
+import { type Caller, type KeyedCaller, requireMayPay, requireOwnAccount } from '../caller.ts';
 import { inProgress, type ReplayDeps, replay, storedIdempotencyKey, storedResponse } from '../idempotency.ts';
 import { hashPaymentRequest, type RequestHash } from '../request-hash.ts';
 import type { KeyedResponse } from '../stored-response.ts';
@@ -99,6 +99,7 @@ export async function replayOrRefuse(
 /** Returns a request's key and hash, and a function that finds the payment that holds the key. */
 function readKey(deps: PaymentDeps, request: CreatePaymentRequest, caller: Caller) {
   const idempotencyKey = storedIdempotencyKey(caller);
+  requireMayPay(caller);
   requireOwnAccount(request.accountId, caller);
   const requestHash = hashPaymentRequest(deps.requestHashKey, request);
   const read = () => findByKey(deps.database, caller.accountId, idempotencyKey);

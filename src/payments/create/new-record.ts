@@ -48,6 +48,8 @@ export type PaymentFacts = {
   readonly method: ChosenMethod;
   /** The stored customer, if any, whose data fills the fields absent from the request. */
   readonly storedCustomer: { readonly id: string; readonly payer: CustomerPayer } | undefined;
+  /** The record's `created_with`. */
+  readonly createdWith: '' | 'PUBLIC_KEY';
   /** Displayable data of the card, whether sent or vaulted. */
   readonly cardData: CardData | undefined;
   /** A UUID-shaped keyed hash of the wallet's token, for enrollments. */
@@ -104,6 +106,7 @@ export function newRecord(facts: PaymentFacts): Payment {
     additionalData: recordedAdditionalData(request.additionalData, money.currency),
     workflow: request.workflow === Payment_Workflow.SDK_CHECKOUT ? request.workflow : method.workflow,
     callbackUrl: request.callbackUrl,
+    createdWith: facts.createdWith,
     taxes: request.taxes,
     taxesList: request.taxesList,
     metadata: request.metadata.map(({ key, value }) => ({ key, value })),

@@ -109,6 +109,7 @@ export async function preparePayment(
     method,
     storedCustomer: stored?.customer && storedPayer && { id: stored.customer.id, payer: storedPayer },
     cardData: card?.data,
+    createdWith: secretPresented ? '' : 'PUBLIC_KEY',
     walletFingerprint: walletFingerprint(deps, method, accountId),
     merchantReference: request.merchantReference || `reference-${randomUUID()}`,
     chosen,

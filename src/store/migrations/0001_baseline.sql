@@ -10,8 +10,9 @@ CREATE TABLE account (
   name text NOT NULL,
   -- The name shown to payers; '' if there is none.
   display_name text NOT NULL DEFAULT '' CHECK (char_length(display_name) <= 100),
-  -- Requires the secret key for every call, even for calls that the public key alone could make.
-  secret_always boolean NOT NULL DEFAULT false,
+  -- What the public key alone may do: NOTHING; SESSIONS, the calls of browsers within a checkout session; PAYMENTS, also
+  -- payments by redirect outside a session, whose amount the caller chooses.
+  public_key_may text NOT NULL DEFAULT 'SESSIONS' CHECK (public_key_may IN ('NOTHING', 'SESSIONS', 'PAYMENTS')),
   -- Shows authorizations as such (AUTHORIZE, PENDING / AUTHORIZED) instead of as PURCHASE, SUCCEEDED / APPROVED.
   tells_authorized boolean NOT NULL DEFAULT false,
   -- Origins (RFC 6454) whose pages may call with the public key alone.

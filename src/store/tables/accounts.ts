@@ -1,7 +1,16 @@
 import type { Database, Queries } from '../engine/database.ts';
 
+/** Every value of PublicKeyMay. */
+export const PUBLIC_KEY_MAY = ['NOTHING', 'SESSIONS', 'PAYMENTS'] as const;
+
+/**
+ * The calls that an account's public key may make alone: none; those of browsers within a checkout session; or also
+ * payments by redirect outside a session, whose amount the caller chooses.
+ */
+export type PublicKeyMay = (typeof PUBLIC_KEY_MAY)[number];
+
 /** An account, as found by its public key. */
-export type AccountKeys = Pick<Account, 'secretAlways' | 'tellsAuthorized' | 'allowedOrigins'> & {
+export type AccountKeys = Pick<Account, 'publicKeyMay' | 'tellsAuthorized' | 'allowedOrigins'> & {
   readonly accountId: string;
   /** SHA-256 digests of the secrets that are not revoked. */
   readonly secretHashes: readonly Uint8Array[];
@@ -10,7 +19,7 @@ export type AccountKeys = Pick<Account, 'secretAlways' | 'tellsAuthorized' | 'al
 const FIND_KEYS = {
   name: 'find_account_keys',
   text: `
-    SELECT a.id AS "accountId", a.secret_always AS "secretAlways", a.tells_authorized AS "tellsAuthorized",
+    SELECT a.id AS "accountId", a.public_key_may AS "publicKeyMay", a.tells_authorized AS "tellsAuthorized",
       a.allowed_origins AS "allowedOrigins",
       array(SELECT s.secret_hash FROM secret_key s WHERE s.account_id = a.id AND s.revoked_at IS NULL) AS "secretHashes"
     FROM public_key p JOIN account a ON a.id = p.account_id
@@ -57,7 +66,7 @@ export async function findInAccounts<T>(
 const INSERT_ACCOUNT = {
   name: 'insert_account',
   text: `
-    INSERT INTO account (id, name, secret_always, tells_authorized, display_name, sandbox)
+    INSERT INTO account (id, name, public_key_may, tells_authorized, display_name, sandbox)
     VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (id) DO NOTHING`,
 };
@@ -73,11 +82,12 @@ const INSERT_SECRET_KEY = {
 /** Adds an account. An existing account is not changed. */
 export async function insertAccount(
   queries: Queries,
-  account: Pick<Account, 'id' | 'name' | 'secretAlways'> &
-    Partial<Pick<Account, 'tellsAuthorized' | 'displayName' | 'isSandbox'>>,
+  account: Pick<Account, 'id' | 'name'> &
+    Partial<Pick<Account, 'publicKeyMay' | 'tellsAuthorized' | 'displayName' | 'isSandbox'>>,
 ): Promise<void> {
-  const { id, name, secretAlways, tellsAuthorized = false, displayName = '', isSandbox = false } = account;
-  await queries.query(INSERT_ACCOUNT, [id, name, secretAlways, tellsAuthorized, displayName, isSandbox]);
+  const { id, name, publicKeyMay = 'SESSIONS', displayName = '' } = account;
+  const { tellsAuthorized = false, isSandbox = false } = account;
+  await queries.query(INSERT_ACCOUNT, [id, name, publicKeyMay, tellsAuthorized, displayName, isSandbox]);
 }
 
 /** Adds a public key to an account. */
@@ -93,7 +103,7 @@ export async function insertSecretKey(
   await queries.query(INSERT_SECRET_KEY, [secret.id, secret.accountId, secret.hash]);
 }
 
-const COLUMNS = `id, name, secret_always AS "secretAlways", tells_authorized AS "tellsAuthorized",
+const COLUMNS = `id, name, public_key_may AS "publicKeyMay", tells_authorized AS "tellsAuthorized",
   allowed_origins AS "allowedOrigins", display_name AS "displayName", sandbox AS "isSandbox", created_at AS "createdAt"`;
 const LIST_ACCOUNTS = {
   name: 'list_accounts',
@@ -106,7 +116,7 @@ const FIND_ACCOUNT = {
 const CHANGE_ACCOUNT = {
   name: 'change_account',
   text: `
-    UPDATE account SET secret_always = coalesce($2, secret_always),
+    UPDATE account SET public_key_may = coalesce($2, public_key_may),
       tells_authorized = coalesce($3, tells_authorized), allowed_origins = coalesce($4::text[], allowed_origins),
       display_name = coalesce($5, display_name)
     WHERE id = $1`,
@@ -116,8 +126,7 @@ const CHANGE_ACCOUNT = {
 export type Account = {
   readonly id: string;
   readonly name: string;
-  /** true: every call must present the secret. */
-  readonly secretAlways: boolean;
+  readonly publicKeyMay: PublicKeyMay;
   /** true: authorizations are shown as authorizations, not as purchases. */
   readonly tellsAuthorized: boolean;
   /** Origins whose pages may call with the public key alone. */
@@ -154,13 +163,13 @@ export async function findAccount(queries: Queries, id: string): Promise<Account
 
 /** The settings to change; undefined settings keep their value. */
 export type AccountChange = Partial<
-  Pick<Account, 'secretAlways' | 'tellsAuthorized' | 'allowedOrigins' | 'displayName'>
+  Pick<Account, 'publicKeyMay' | 'tellsAuthorized' | 'allowedOrigins' | 'displayName'>
 >;
 
 /** Changes the settings of an account. Existing payments are not affected. */
 export async function changeAccount(queries: Queries, id: string, change: AccountChange): Promise<void> {
-  const { secretAlways = null, tellsAuthorized = null, allowedOrigins = null, displayName = null } = change;
-  await queries.query(CHANGE_ACCOUNT, [id, secretAlways, tellsAuthorized, allowedOrigins, displayName]);
+  const { publicKeyMay = null, tellsAuthorized = null, allowedOrigins = null, displayName = null } = change;
+  await queries.query(CHANGE_ACCOUNT, [id, publicKeyMay, tellsAuthorized, allowedOrigins, displayName]);
 }
 
 const LIST_SECRETS = {
