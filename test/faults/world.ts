@@ -7,6 +7,7 @@ import pg from 'pg';
 import { catalogueOf, waitingLonger } from './catalogue.ts';
 import { type Cluster, HASH_KEY, VAULT_KEY } from './cluster.ts';
 import { startDatabaseProxy } from './database-proxy.ts';
+import { drained } from './drain.ts';
 import { createGate, type Gate } from './gate.ts';
 import { deliver } from './notify.ts';
 import { type Answer, makeOrder, type Order, type OrderOptions, paymentOf, send } from './orders.ts';
@@ -48,7 +49,7 @@ export type World = {
   insist(order: Order): Promise<Answer>;
   /** Returns true if the response or, without look-ups, a later notification says that a payment succeeded. */
   isPaid(answer: Answer): Promise<boolean>;
-  /** Waits until no outcome that the provider knows is open. @returns whether that happened in time. */
+  /** Waits until no outcome that the provider knows is open. @returns false if outcomes stopped ending (`drained`). */
   drain(): Promise<boolean>;
   /** Ends the leases of replicas that died. */
   endLeases(): Promise<void>;
@@ -81,7 +82,6 @@ export type ReplicaOptions = {
 
 const SERVICE_ANNOUNCES = /Payments service: (http:\/\/\S+)/;
 const NO_DATABASE = /cannot connect to the database: .*timeout|idle-in-transaction timeout/;
-const DRAIN_TIMEOUT_MS = 60_000;
 const INSIST_TIMEOUT_MS = 60_000;
 
 /** Short intervals, so that a run is short. */
@@ -164,17 +164,13 @@ export async function openWorld(options: {
     }
   }
 
-  function drain(): Promise<boolean> {
-    const isDry = () =>
-      query(`SELECT id ${OPEN}`).then(
-        (rows) => !rows.some(({ id }) => judge.hasHeardOf(String(id))),
-        () => false,
-      );
-    return until('the end of recovery', isDry, DRAIN_TIMEOUT_MS).then(
-      () => true,
-      () => false,
+  /** Returns the open outcomes that the provider knows. */
+  const open = () =>
+    query(`SELECT id ${OPEN}`).then(
+      (rows) => new Set(rows.map(({ id }) => String(id)).filter(judge.hasHeardOf)),
+      () => undefined,
     );
-  }
+  const drain = () => drained(open);
 
   async function insist(order: Order): Promise<Answer> {
     const deadline = performance.now() + INSIST_TIMEOUT_MS;
