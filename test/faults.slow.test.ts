@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CASES } from './faults/cases/all.ts';
 import { NEEDS, notFor } from './faults/cases/needs.ts';
 import { type Cluster, startCluster } from './faults/cluster.ts';
-import { type Checkout, copyCheckout, PLANTS, planted } from './faults/plants.ts';
+import { PLANTS } from './faults/plants.ts';
 import { providerNamed } from './faults/providers/all.ts';
 import { sandbox } from './faults/providers/sandbox.ts';
 import { findingsOf, runCase } from './faults/run.ts';
+import { type Checkout, copyCompiled } from './support/copy-checkout.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const SEED = 1;
@@ -24,7 +25,7 @@ describe('a short run of fault cases (`npm run faults` tries all of them, with m
   let cluster: Cluster;
   let checkout: Checkout;
   beforeAll(async () => {
-    checkout = await copyCheckout(ROOT);
+    checkout = await copyCompiled(ROOT);
     cluster = await startCluster(checkout.path);
   });
   afterAll(async () => {
@@ -52,13 +53,9 @@ describe('a short run of fault cases (`npm run faults` tries all of them, with m
 });
 
 describe('planted faults', () => {
-  it.each(Object.entries(PLANTS))(
-    'the plant %s still applies to the source, and its cases exist',
-    (_name, plant) => {
-      expect(planted(ROOT, plant)).toContain(plant.replacement);
-      expect(CASES.map(({ name }) => name)).toEqual(expect.arrayContaining([...plant.cases]));
-    },
-  );
+  it.each(Object.entries(PLANTS))('the cases that must find the plant exist: %s', (_name, plant) => {
+    expect(CASES.map(({ name }) => name)).toEqual(expect.arrayContaining([...plant.cases]));
+  });
 });
 
 describe('cases that a provider does not support', () => {

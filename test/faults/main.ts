@@ -1,12 +1,14 @@
 import { join } from 'node:path';
 import { readArguments } from '#src/commands/command-line.ts';
 import { createProgress, howFar } from '#src/commands/progress.ts';
+import { copyCompiled } from '../support/copy-checkout.ts';
+import { planted } from '../support/plant.ts';
 import { CASES } from './cases/all.ts';
 import type { Case } from './cases/case.ts';
 import { type Cluster, startCluster, useCitus } from './cluster.ts';
 import { inParallel } from './in-parallel.ts';
 import { INVARIANTS } from './invariants.ts';
-import { copyCheckout, PLANTS, type Plant, planted } from './plants.ts';
+import { PLANTS, type Plant } from './plants.ts';
 import { PROVIDERS, providerNamed } from './providers/all.ts';
 import type { Provider } from './providers/provider.ts';
 import { findingsOf, runCase, type Try, table } from './run.ts';
@@ -42,7 +44,7 @@ async function main(): Promise<void> {
   if (values.plant !== undefined && !plant) throw new Error(`there is no plant ${values.plant}`);
 
   // One copy of the source serves the whole run, so that edits in the meantime have no effect.
-  const base = await copyCheckout(ROOT);
+  const base = await copyCompiled(ROOT);
   const cluster = await (values.database === undefined
     ? startCluster(base.path)
     : useCitus(base.path, values.database));
@@ -81,7 +83,7 @@ async function runCases(
     readonly kind: Provider;
   },
 ): Promise<Try[]> {
-  const checkout = await copyCheckout(options.root, options.plant);
+  const checkout = await copyCompiled(options.root, options.plant && { edits: [options.plant] });
   const jobsOf = (cases: readonly Case[]) =>
     options.seeds.flatMap((seed) =>
       cases.map((tried) => async () => {
@@ -124,7 +126,7 @@ function report(tries: readonly Try[]): number {
 
 async function findPlants(run: (options: RunOptions) => Promise<Try[]>): Promise<number> {
   // Reports any plant that no longer applies before the first one runs, which takes a minute.
-  for (const plant of Object.values(PLANTS)) planted(ROOT, plant);
+  for (const plant of Object.values(PLANTS)) planted(ROOT, [plant]);
   let missed = 0;
   for (const [name, plant] of Object.entries(PLANTS)) {
     const cases = CASES.filter((tried) => plant.cases.includes(tried.name));

@@ -1,14 +1,8 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { compileAhead } from '../support/compiled.ts';
+import type { Edit } from '../support/plant.ts';
 import type { Invariant } from './invariants.ts';
 
 /** A fault that is planted in a copy of the service to check that a run finds it. */
-export type Plant = {
-  readonly file: string;
-  readonly find: string;
-  readonly replacement: string;
+export type Plant = Edit & {
   /** The cases that must find the fault. */
   readonly cases: readonly string[];
   /** The invariants that must be violated: any other failure of a planted service proves nothing. */
@@ -18,90 +12,84 @@ export type Plant = {
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'no-recovery': {
     file: 'src/store/engine/checks.ts',
-    find: ' connection_id = $1 AND connection_identity = $2 AND check_at <= now()',
-    replacement: ' connection_id = $1 AND connection_identity = $2 AND check_at <= now() AND awaits_payer',
+    find: 'connection_identity = $2 AND check_at',
+    replacement: 'connection_identity = $2 AND awaits_payer AND check_at',
     cases: ['killed after sending, before the answer'],
     violates: ['I2'],
   },
   'no-version': {
     file: 'src/payments/write-change.ts',
-    find: `  if (written === 'outdated') {
-    const { transactionId } = own;`,
-    replacement: `  if (written === 'outdated') {
+    find: "if (written === 'outdated') {",
+    replacement: `if (written === 'outdated') {
     for (let version = own.version + 1; version < 9; version++) {
       for (let fence = 0; fence < 9; fence++) {
         const forced = await write(deps, { ...own, fence }, version, change);
         if (typeof forced !== 'string') return forced;
       }
-    }
-    const { transactionId } = own;`,
+    }`,
     cases: ['two replicas: one stopped past its lease, then continued'],
     violates: ['I5'],
   },
   'recovery-tells-nothing': {
     file: 'src/payments/write-change.ts',
-    find: '    ...{ accountId, paymentId, version, event, parent, reopens, retakes },',
-    replacement:
-      "    ...{ accountId, paymentId, version, event: event && fence > 0 ? '' : event, parent, reopens, retakes },",
+    find: 'paymentId, version, event,',
+    replacement: "paymentId, version, event: event && fence > 0 ? '' : event,",
     cases: ['killed after sending, before the answer'],
     violates: ['I10'],
   },
   'tell-own-outcome': {
     file: 'src/payments/create/create-payment.ts',
-    find: '  if (isWritten && !written.earlier) return',
-    replacement: '  if (isWritten) return',
+    find: 'isWritten && !written.earlier',
+    replacement: 'isWritten',
     cases: ['a replica pauses before commit 2 while another stores an unknown outcome'],
     violates: ['I4', 'I11'],
   },
   'compare-releases': {
     file: 'src/payments/idempotency.ts',
-    find: '  if (!isComparable || areEqual(holder.requestHash, request.hash)) return;',
-    replacement: '  if (areEqual(holder.requestHash, request.hash)) return;\n  void isComparable;',
+    find: '!isComparable || areEqual',
+    replacement: 'areEqual',
     cases: ['a rolling release: answered, and replayed at a release that knows another field'],
     violates: ['told'],
   },
   'claim-after-send': {
     file: 'src/payments/create/create-payment.ts',
-    find: '  const holder = await claimKey(deps, claim, read, claimBeforeMs);',
-    replacement: `  const { connectionId } = prepared.claim;
+    find: 'const holder = await claimKey(',
+    replacement: `const { connectionId } = prepared.claim;
   const connection = prepared.catalogue.connections.get(connectionId);
   const early = await connection.pay(prepared.attempt);
   const connections = new Map(prepared.catalogue.connections);
   connections.set(connectionId, { ...connection, pay: async () => early });
   prepared = { ...prepared, catalogue: { ...prepared.catalogue, connections } };
-  const holder = await claimKey(deps, claim, read, claimBeforeMs);`,
+  const holder = await claimKey(`,
     cases: ['100 at once: same key, same body', 'killed before the claim'],
     violates: ['I1', 'I2'],
   },
   'ask-any-account': {
     file: 'src/store/engine/checks.ts',
-    find: ' connection_id = $1 AND connection_identity = $2 AND check_at <= now()',
-    replacement: ' connection_id = $1 AND $2::text IS NOT NULL AND check_at <= now()',
+    find: 'connection_identity = $2 AND check_at',
+    replacement: '$2::text IS NOT NULL AND check_at',
     cases: ['look-ups: a connection re-pointed while the service was down'],
     violates: ['I2'],
   },
   'go-on-after-unknown': {
     file: 'src/payments/create/make-attempts.ts',
-    find: `    case 'unknown':
-      return false;`,
-    replacement: `      return false;
-    case 'unknown':
-      return true;`,
+    find: "case 'unknown': return false;",
+    replacement: "return false; case 'unknown': return true;",
     cases: ['failover: unknown at the first, the second is never used'],
     violates: ['I1', 'I7'],
   },
   'send-without-begin': {
     file: 'src/payments/create/make-attempts.ts',
-    find: '    if (!isBegun) return last;',
-    replacement: '    void isBegun;',
+    find: 'if (!isBegun) return last;',
+    replacement: 'void isBegun;',
     cases: ['failover: the database refuses the next attempt'],
     violates: ['I2'],
   },
   'begin-without-fence': {
     file: 'src/payments/write-change.ts',
-    find: `  const written = await write(deps, { ...own, fence: 0 }, own.version, change);
-  return typeof written !== 'string';`,
-    replacement: `  for (let version = 0; version < 9; version++) {
+    find: "return typeof written !== 'string';",
+    replacement: `if (typeof written !== 'string') return true;
+  for (let version = 0; version < 9; version++) {
     for (let fence = 0; fence < 9; fence++) {
       const forced = await write(deps, { ...own, fence }, version, change);
       if (typeof forced !== 'string') return true;
@@ -114,8 +102,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   // The plan has already checked the limits; only the claim can stop a concurrent operation that exceeds them.
   'bounds-before-claim': {
     file: 'src/store/engine/claim-operation.ts',
-    find: '  return onlyRow(await database.query<Row>(CLAIM, callValues(PARAMETERS, claim))).result;',
-    replacement: `  const text = \`
+    find: 'return onlyRow(await database.query<Row>(CLAIM, callValues(PARAMETERS, claim))).result;',
+    replacement: `const text = \`
     WITH taken AS (
       UPDATE payment SET open_operation = $3::uuid, version = version + 1, status = $4, record = $5, updated_at = now(),
         answered_record = CASE WHEN answer IS NOT NULL THEN coalesce(answered_record, record) END
@@ -134,8 +122,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'event-after-commit': {
     file: 'src/store/engine/write-change.ts',
-    find: '      : await database.query<Row>(isNext(change) ? NEXT_ATTEMPT : ANY, callValues(EVERYTHING, change));',
-    replacement: `      : await database.query<Row>(
+    find: ': await database.query<Row>(isNext(change) ? NEXT_ATTEMPT : ANY, callValues(EVERYTHING, change));',
+    replacement: `: await database.query<Row>(
         isNext(change) ? NEXT_ATTEMPT : ANY,
         callValues(EVERYTHING, { ...change, event: change.event && '' }),
       );
@@ -149,8 +137,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'believe-notifications': {
     file: 'src/payments/check/check-outcome.ts',
-    find: '  const outcome = connection.lookUp ? reported : withoutLookUp(reported, found, isLast);',
-    replacement: `  const { readOpenNews } = await import('#src/store/tables/open-news.ts');
+    find: 'const outcome = connection.lookUp ? reported : withoutLookUp(reported, found, isLast);',
+    replacement: `const { readOpenNews } = await import('#src/store/tables/open-news.ts');
   const [told] = await readOpenNews(deps.database, leased.accountId, leased.transactionId);
   const data = told?.kind === 'notification' ? JSON.parse(Buffer.from(told.body).toString()).data : undefined;
   const providerData = { $typeName: 'payments.v1.ProviderData', rawResponse: {} } as never;
@@ -160,30 +148,3 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I2'],
   },
 };
-
-/** A copy of the service in its current state, unaffected by edits during a run. */
-export type Checkout = { readonly path: string; remove(): void };
-
-/** Copies everything that the service needs, with an optional plant. @throws Error as `planted` does. */
-export async function copyCheckout(root: string, plant?: Plant): Promise<Checkout> {
-  const path = mkdtempSync(join(tmpdir(), 'faults-checkout-'));
-  for (const part of ['src', 'sandbox', 'gen', 'config', 'package.json']) {
-    cpSync(join(root, part), join(path, part), { recursive: true });
-  }
-  symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
-  if (plant) writeFileSync(join(path, plant.file), planted(root, plant));
-  await compileAhead(path);
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
-}
-
-/**
- * Returns the text of the file with the fault planted in it.
- *
- * @throws Error if the text to replace does not occur exactly once.
- */
-export function planted(root: string, plant: Plant): string {
-  const parts = readFileSync(join(root, plant.file), 'utf8').split(plant.find);
-  if (parts.length !== 2)
-    throw new Error(`${plant.file} has ${parts.length - 1} places for a plant, not one`);
-  return parts.join(plant.replacement);
-}

@@ -13,7 +13,18 @@ export type Behaviour =
   | 'never hears of it'
   | 'refuses it'
   | 'delays it'
+  | 'is reached late'
   | 'sends the payer away';
+
+/** The state of a charge; amounts in minor units. */
+export type Charge = {
+  authorized: bigint;
+  captured: bigint;
+  refunded: bigint;
+  released: boolean;
+  /** The parts of `captured` and `refunded` that the merchant moved at the provider itself. */
+  readonly outside: { captured: bigint; refunded: bigint };
+};
 
 /** A provider that keeps its own books for one connection, and follows scripted behaviors. */
 export type LedgerProvider = {
@@ -21,12 +32,7 @@ export type LedgerProvider = {
   /** Upcoming behaviors, one per call; `does it` when none is left. */
   readonly next: Behaviour[];
   /** The state of a charge at the provider. */
-  bookOf(transactionId: string): {
-    authorized: bigint;
-    captured: bigint;
-    refunded: bigint;
-    released: boolean;
-  };
+  bookOf(transactionId: string): Charge;
   /** Every call that moved money, in order: kind and the transaction's id. */
   readonly moved: string[];
   /** The payer of a redirect pays, even after it was closed. */
@@ -35,6 +41,8 @@ export type LedgerProvider = {
   elsewhere(transactionId: string, made: { readonly captured?: bigint; readonly refunded?: bigint }): void;
   /** Performs the delayed calls. */
   settleDelayed(): void;
+  /** Receives the late calls, even those closed meanwhile: a call that is under way cannot be closed. */
+  receiveLate(): void;
 };
 
 const ALL: Capabilities = {
@@ -46,7 +54,16 @@ const ALL: Capabilities = {
   cancel: true,
 };
 const told = { providerData: create(ProviderDataSchema) };
-const DONE: Outcome = { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+
+/** Returns the provider's own id of a transaction. */
+export function ledgerReference(transactionId: string): string {
+  return `ledger-${transactionId}`;
+}
+
+function done(id: string): Outcome {
+  const reference = ledgerReference(id);
+  return { kind: 'approved', ...told, reference, authorizationCode: '', retrievalReferenceNumber: '' };
+}
 
 const REDIRECT: Outcome = { kind: 'redirect', ...told, redirectUrl: 'https://wallet.example/pay' };
 
@@ -55,10 +72,10 @@ const REDIRECT: Outcome = { kind: 'redirect', ...told, redirectUrl: 'https://wal
  * its books throws and fails the test.
  */
 export function ledgerProvider(): LedgerProvider {
-  type Charge = { authorized: bigint; captured: bigint; refunded: bigint; released: boolean };
   const charges = new Map<string, Charge>();
   const results = new Map<string, Outcome>();
   const delayed: (() => void)[] = [];
+  const late: (() => void)[] = [];
   const away = new Map<string, () => void>();
   const closed = new Set<string>();
   const moved: string[] = [];
@@ -74,12 +91,12 @@ export function ledgerProvider(): LedgerProvider {
       if (results.has(id)) fail(`${kind} ${id} was sent twice`);
       apply();
       moved.push(`${kind} ${id}`);
-      results.set(id, DONE);
+      results.set(id, done(id));
     };
     switch (behaviour) {
       case 'does it':
         doIt();
-        return DONE;
+        return done(id);
       case 'does it, unanswered':
         doIt();
         return { kind: 'unknown', detail: 'reset', providerData: undefined };
@@ -97,6 +114,9 @@ export function ledgerProvider(): LedgerProvider {
           doIt();
         });
         return { kind: 'pending', ...told };
+      case 'is reached late':
+        late.push(doIt);
+        return { kind: 'unknown', detail: 'timeout', providerData: undefined };
       case 'sends the payer away':
         results.set(id, REDIRECT);
         away.set(id, apply);
@@ -131,7 +151,10 @@ export function ledgerProvider(): LedgerProvider {
       const isCapture = method.kind !== 'card' || method.capture;
       return take(transactionId, 'pay', () => {
         const captured = isCapture ? money.minorUnits : 0n;
-        charges.set(transactionId, { authorized: money.minorUnits, captured, refunded: 0n, released: false });
+        charges.set(transactionId, {
+          ...{ authorized: money.minorUnits, captured, refunded: 0n, released: false },
+          outside: { captured: 0n, refunded: 0n },
+        });
       });
     },
     async capture({ transactionId, money, payment, isFinal }) {
@@ -169,15 +192,20 @@ export function ledgerProvider(): LedgerProvider {
     bookOf: chargeOf,
     payerPays(transactionId) {
       away.get(transactionId)?.();
-      results.set(transactionId, DONE);
+      results.set(transactionId, done(transactionId));
     },
     elsewhere(transactionId, { captured = 0n, refunded = 0n }) {
       const charge = chargeOf(transactionId);
       charge.captured += captured;
       charge.refunded += refunded;
+      charge.outside.captured += captured;
+      charge.outside.refunded += refunded;
     },
     settleDelayed() {
       for (const settle of delayed.splice(0)) settle();
+    },
+    receiveLate() {
+      for (const receive of late.splice(0)) receive();
     },
   };
 }

@@ -26,7 +26,7 @@ import { cardVault } from '#src/vault/card-vault.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { withAges } from '../support/database-clock.ts';
-import { onOwnDatabase, database as ownDatabase, tables } from '../support/own-database.ts';
+import { onOwnDatabase, database as ownDatabase, tables as ownTables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Tables } from '../support/tables.ts';
@@ -77,14 +77,15 @@ export let payments: OperatedPayments;
 export function onOperatedPayments({ empties }: { empties?: string } = {}): void {
   onOwnDatabase({ empties, maxConnections: 8 });
   beforeAll(async () => {
-    payments = await openOperatedPayments();
+    payments = await openOperatedPayments(ownDatabase, ownTables);
   });
 }
 
-async function openOperatedPayments(): Promise<OperatedPayments> {
+/** Opens payments on a database, for programs that are not tests. */
+export async function openOperatedPayments(opened: Database, tables: Tables): Promise<OperatedPayments> {
   const provider = ledgerProvider();
   let aheadMs = 0;
-  const database = withAges(ownDatabase, (ageMs) => ageMs + aheadMs);
+  const database = withAges(opened, (ageMs) => ageMs + aheadMs);
   const connections = new Map([['ledger', provider.connection]]);
   const signals = { isAvailable: () => true, approvalRate: () => 0 };
   const catalogue = create(CatalogueSchema, {

@@ -254,7 +254,7 @@ describe("the outcome of a payment's own transaction", () => {
     const { payment, uses } = await payInSession(false);
     await write(payment, 'lapsed');
     expect(await rowOf(payment)).toMatchObject({
-      ...{ status: 'EXPIRED', payment: 'EXPIRED', released: true, check_in_s: null, reference: null },
+      ...{ status: 'EXPIRED', payment: 'EXPIRED', released: true, check_in_s: null },
     });
     expect(await uses()).toBe(1);
   });

@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { copyCompiled } from '../../support/copy-checkout.ts';
 import { ACCOUNT_ONE } from '../../support/payment-requests.ts';
 import { underLoad } from '../load.ts';
 import { insistOn, operate, pay } from '../operate.ts';
 import { type Order, reasonOf, send } from '../orders.ts';
-import { copyCheckout } from '../plants.ts';
 import type { Process } from '../processes.ts';
 import { expectAllTold, startReceiver } from '../receiver.ts';
 import type { World } from '../world.ts';
@@ -125,7 +125,7 @@ async function bothReleases(world: World): Promise<[Process, Process]> {
 
 /** Makes a copy of the service that does not know the new field: its descriptor has another name for it. */
 async function olderRelease(world: World): Promise<string> {
-  const copy = await copyCheckout(world.checkout);
+  const copy = await copyCompiled(world.checkout);
   world.atEnd(async () => copy.remove());
   const file = join(copy.path, 'gen/payments/v1/customer_payer_pb.js');
   const text = readFileSync(file, 'utf8');
