@@ -197,7 +197,7 @@ export async function writeNextAttempt(
     ...ended,
     id: own.transactionId,
     awaitsPayer: false,
-    isOpen: true,
+    isFenced: true,
     checkInS: undefined,
   };
   const change = { ...NOTHING_ELSE, event: undefined, record, transaction, added: next };

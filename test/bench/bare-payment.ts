@@ -80,7 +80,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         event: 'payment.purchase',
         transaction: {
           ...{ id: payment.transactionId, status: 'SUCCEEDED', reference: undefined },
-          ...{ awaitsPayer: false, fence: 0, isOpen: false, checkInS: undefined },
+          ...{ awaitsPayer: false, fence: 0, isFenced: false, checkInS: undefined },
         },
       });
       if (written.kind !== 'written') throw new Error(`the payment was not written: ${written.kind}`);

@@ -52,7 +52,7 @@ function keepingChange({ paymentId, transactionId, vault }: Claim): StoredChange
     ...{ status: 'SUCCEEDED', record: Buffer.from('approved'), response: Buffer.from('answer') },
     transaction: {
       ...{ id: transactionId, status: 'SUCCEEDED', reference: undefined },
-      ...{ awaitsPayer: false, fence: 0, isOpen: false, checkInS: undefined },
+      ...{ awaitsPayer: false, fence: 0, isFenced: false, checkInS: undefined },
     },
     method: {
       ...{ token: vault?.token ?? '', fate: 'keep', at: '2026-01-31T09:08:07Z' },

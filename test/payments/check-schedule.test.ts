@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { withinLease } from '#src/connectors/within-lease.ts';
 import { checkTransaction } from '#src/payments/check/check-transaction.ts';
 import type { CheckDeps } from '#src/payments/check/found-transaction.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
@@ -80,7 +81,11 @@ async function check(payment: Payment, ageMs: number, connection = at(UNKNOWN)):
   const [row] = await payments.tables.query(TAKE, [names.transactionId]);
   const before = scheduled.length;
   const fence = Number(row?.fence);
-  await checkTransaction(depsAt(ageMs), connection, { ...names, connectionId: 'ledger', fence });
+  await checkTransaction(depsAt(ageMs), withinLease(connection, Number.POSITIVE_INFINITY), {
+    ...names,
+    connectionId: 'ledger',
+    fence,
+  });
   return scheduled.slice(before).some(Array.isArray);
 }
 

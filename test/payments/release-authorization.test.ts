@@ -5,6 +5,7 @@ import { systemClock } from '#src/clock.ts';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { withinLease } from '#src/connectors/within-lease.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { findTransaction } from '#src/payments/check/found-transaction.ts';
 import { type Release, releaseAuthorization } from '#src/payments/check/release-authorization.ts';
@@ -229,7 +230,9 @@ it.each<[string, Partial<ProviderConnection>, Release]>([
     close: false,
     of,
   };
-  expect(await releaseAuthorization(silent, found, query)).toBe(expected);
+  expect(await releaseAuthorization(withinLease(silent, Number.POSITIVE_INFINITY), found, query)).toBe(
+    expected,
+  );
   if (expected === 'unknown')
     expect(asked).toMatchObject([{ ageMs: 0, close: false, of: { kind: 'cancel' } }, query]);
 });

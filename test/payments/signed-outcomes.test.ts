@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { withinLease } from '#src/connectors/within-lease.ts';
 import { checkTransaction } from '#src/payments/check/check-transaction.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { type LeasedCheck, takeDue } from '#src/store/engine/checks.ts';
@@ -53,7 +54,12 @@ it.each<[string, Behaviour, { capture: boolean }, Outcome]>([
         : new Error('it was tried again');
     };
     const deps = { ...payments.deps, database: { ...payments.database, query } };
-    const applied = checkTransaction(deps, connection, leased as LeasedCheck, AbortSignal.abort());
+    const applied = checkTransaction(
+      deps,
+      withinLease(connection, Number.POSITIVE_INFINITY),
+      leased as LeasedCheck,
+      AbortSignal.abort(),
+    );
     await expect(applied).rejects.toBeInstanceOf(DatabaseUnavailableError);
     expect(writes).toBe(1);
   },

@@ -54,7 +54,7 @@ async function runAll(): Promise<void> {
   const unset = { parentId: undefined, reference: undefined, vaultedToken: undefined, checkInS: undefined };
   const added = { ...columns, ...unset, id: randomUUID(), isFinal: false };
   const parent = { id: attempt.transactionId, checkInS: 1 };
-  const all = { added, parent, method: kept, reopens: session, retakes: session, isOpen: true };
+  const all = { added, parent, method: kept, reopens: session, retakes: session, isFenced: true };
   const written = [
     await writeChange(database, changeOf(attempt, 'PLAIN')),
     await writeChange(database, changeOf(attempt, 'ALL', { ...all, version: 1, fence: 1 })),

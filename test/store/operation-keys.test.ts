@@ -74,7 +74,7 @@ describe('looking up an operation', () => {
       books: { captured: 575n, refunded: 0n, isReleased: false },
       transaction: {
         ...{ id: claim.transactionId, status: 'SUCCEEDED', reference: undefined, awaitsPayer: false },
-        ...{ fence: 0, isOpen: false, checkInS: undefined },
+        ...{ fence: 0, isFenced: false, checkInS: undefined },
       },
     });
     await tables.query("UPDATE payment SET record = 'moved on'");

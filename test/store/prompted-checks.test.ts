@@ -15,7 +15,7 @@ const APART_S = 2;
 /** Makes a transaction whose call has ended. It is checked in `checkInS` seconds, or never if that is undefined. */
 async function letGo(checkInS: number | undefined): Promise<OpenAttempt> {
   const attempt = await claimAttempt(database);
-  await writeChange(database, changeOf(attempt, 'PENDING', { isOpen: true, checkInS }));
+  await writeChange(database, changeOf(attempt, 'PENDING', { isFenced: true, checkInS }));
   return attempt;
 }
 

@@ -192,7 +192,7 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
       reference: 'theirs',
       awaitsPayer: true,
     });
-    await write(attempt, 'PENDING', { isOpen: true, checkInS: 90, version: 2, fence: 2 });
+    await write(attempt, 'PENDING', { isFenced: true, checkInS: 90, version: 2, fence: 2 });
     expect(await rowOf(attempt)).toMatchObject({
       ...{ status: 'PENDING', reference: 'theirs', awaits_payer: false, check_in_s: 90, fence: 3 },
     });

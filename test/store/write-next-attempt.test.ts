@@ -23,7 +23,7 @@ function nextOf(attempt: OpenAttempt, checkInS = LEASE_S): Begin {
     ...{ capture: false, reference: undefined, vaultedToken: attempt.vaultedToken, checkInS },
   };
   // Written as an open outcome, so that it fails if another worker holds the transaction.
-  const ended = { status: 'PENDING', isOpen: true, reference: 'declined-1', response: undefined };
+  const ended = { status: 'PENDING', isFenced: true, reference: 'declined-1', response: undefined };
   const change = changeOf(attempt, 'MOVED', { ...ended, event: undefined, added });
   const transaction = change.transaction && { ...change.transaction, status: 'DECLINED' };
   // The record contains the id of the attempt that begins.

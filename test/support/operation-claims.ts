@@ -25,7 +25,7 @@ export async function approvedPayment(
     event: '',
     transaction: {
       ...{ id: attempt.transactionId, status: 'SUCCEEDED', reference: undefined },
-      ...{ awaitsPayer: false, fence: 0, isOpen: false, checkInS: undefined },
+      ...{ awaitsPayer: false, fence: 0, isFenced: false, checkInS: undefined },
     },
   });
   if (set.payment) await tables.query(`UPDATE payment SET ${set.payment}`);

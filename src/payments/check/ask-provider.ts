@@ -3,6 +3,7 @@ import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { LookedUp, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { unknownOutcome } from '#src/connectors/provider-answer.ts';
+import type { LeasedConnection } from '#src/connectors/within-lease.ts';
 import { attemptFacts, isWalletRedirect } from '../create/payment-attempt.ts';
 import { isAlarm } from '../model/contradiction.ts';
 import { mayBeClosed } from '../model/schedule.ts';
@@ -26,7 +27,7 @@ import type { CheckDeps, Found, Prompt } from './found-transaction.ts';
  */
 export async function askAbout(
   deps: Pick<CheckDeps, 'publicUrl' | 'schedule'>,
-  connection: ProviderConnection,
+  connection: LeasedConnection,
   found: Found,
   prompt: Prompt & { readonly isLast: boolean },
 ): Promise<Outcome> {
@@ -72,12 +73,12 @@ export function isAnswered(reported: Outcome): boolean {
 }
 
 /** Queries the provider but completes nothing, since the payment has already ended in our records. */
-async function askOnly({ lookUp }: ProviderConnection, query: LookUp): Promise<Outcome> {
+async function askOnly({ lookUp }: LeasedConnection, query: LookUp): Promise<Outcome> {
   return lookUp ? lookUp(query) : NO_LOOK_UP;
 }
 
 /** Queries the provider, and completes the payment if its payer has approved it and completion is up to us. */
-async function askAndComplete(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
+async function askAndComplete(connection: LeasedConnection, query: LookUp): Promise<Outcome> {
   const { lookUp, complete, repeatOperation } = connection;
   if (!lookUp) {
     if (repeatOperation && OPERATIONS.has(query.of.kind)) return repeatOperation(query);
@@ -98,7 +99,7 @@ async function askAndComplete(connection: ProviderConnection, query: LookUp): Pr
 }
 
 /** Asks a provider without a look-up to cancel an attempt that has gone too long without a notification. */
-async function cancelTechnically({ technicalCancel }: ProviderConnection, query: LookUp): Promise<Outcome> {
+async function cancelTechnically({ technicalCancel }: LeasedConnection, query: LookUp): Promise<Outcome> {
   if (!technicalCancel || query.ageMs < technicalCancel.afterMs) return NO_LOOK_UP;
   const isTaken = await technicalCancel.send(query);
   return unknownOutcome(

@@ -1,6 +1,6 @@
-import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
+import type { LeasedConnection } from '#src/connectors/within-lease.ts';
 import { isAlarm } from '../model/contradiction.ts';
 import { beyondBooks, isRefundUndone } from '../model/external.ts';
 import { FIRST_CHECK_S, heldPauseS } from '../model/schedule.ts';
@@ -21,7 +21,7 @@ const WHILE_OPERATED_S = 3_600;
  */
 export async function checkAuthorization(
   deps: CheckDeps,
-  connection: ProviderConnection,
+  connection: LeasedConnection,
   leased: LeasedTransaction,
   found: Found,
   prompt: Prompt,
@@ -71,7 +71,7 @@ const NOT_RELEASED = alarmingOutcome('the term of the authorization is over, and
 
 /** Asks the provider to release an authorization whose term is over, if the provider reports it as still held. */
 async function releaseOf(
-  connection: ProviderConnection,
+  connection: LeasedConnection,
   found: Found,
   query: ReturnType<typeof lookUpOf>,
   reported: Outcome | undefined,

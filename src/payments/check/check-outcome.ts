@@ -1,5 +1,5 @@
-import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import type { LeasedConnection } from '#src/connectors/within-lease.ts';
 import { contradicts } from '../model/contradiction.ts';
 import { beyondBooks, isRefundUndone } from '../model/external.ts';
 import { FIRST_CHECK_S, payerPauseS, reportsMore } from '../model/schedule.ts';
@@ -16,7 +16,7 @@ const GRACE_MS = 30_000;
 /** Checks the outcome of an attempt, of a payer's redirect or challenge, or of an operation. */
 export async function checkOutcome(
   deps: CheckDeps,
-  connection: ProviderConnection,
+  connection: LeasedConnection,
   leased: LeasedTransaction,
   found: Found,
   prompt: Prompt,

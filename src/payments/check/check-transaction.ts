@@ -1,4 +1,5 @@
 import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { LeasedConnection } from '#src/connectors/within-lease.ts';
 import { type LeasedCheck, postponeCheck } from '#src/store/engine/checks.ts';
 import {
   MAX_SETTLED,
@@ -17,10 +18,10 @@ import { GIVEN_UP_MS, type NewsResult, PROMPTED_APART_S } from './route-news.ts'
 import { believe } from './signed-news.ts';
 
 /**
- * Maximum number of successive provider calls in a check. The lease must cover them all: until the result is written,
- * only this check knows that the payer returned.
+ * Number of provider calls at their deadline that the lease of a check covers: a look-up, and the completion that only
+ * this check knows to be due. A check makes more calls only while its lease has time for them (`withinLease`).
  */
-export const MOST_CALLS = 2;
+export const CALLS_IN_LEASE = 2;
 
 /** Maximum number of queries in one check. The next check handles anything else that the provider reports. */
 const MOST_QUESTIONS = 8;
@@ -32,10 +33,12 @@ const MOST_QUESTIONS = 8;
  */
 export async function checkTransaction(
   deps: CheckDeps,
-  connection: ProviderConnection,
+  connection: LeasedConnection,
   leased: LeasedCheck,
   stop?: AbortSignal,
 ): Promise<void> {
+  // The process was delayed for so long that the check belongs to another worker.
+  if (!connection.hasTime()) return;
   const news = await readOpenNews(deps.database, leased.accountId, leased.transactionId);
   const { signed, hints } = sorted(connection, news);
   const left: OpenNews[] = [];
@@ -65,7 +68,7 @@ const MOST_HINTS = 3;
  */
 async function askWith(
   deps: CheckDeps,
-  connection: ProviderConnection,
+  connection: LeasedConnection,
   leased: LeasedTransaction,
   hints: readonly OpenNews[],
   stop: AbortSignal | undefined,
@@ -83,7 +86,7 @@ async function askWith(
   let open = drawn;
   for (let questions = 0; questions < MOST_HINTS; questions++) {
     const [hint] = open;
-    if (!hint) break;
+    if (!hint || !connection.hasTime()) break;
     const current: LeasedTransaction = { ...leased, fence: asked?.fence ?? leased.fence };
     asked = await ask(deps, connection, current, promptOf(hint), stop);
     open = open.filter((other) => other !== hint && !serves(connection, hint, other));
@@ -92,9 +95,12 @@ async function askWith(
     else await settleAll(deps, connection, leased.transactionId, hint, asked.result, stop);
     if (!isSilent) break;
   }
-  if (!asked) throw new Error('the provider was not asked');
+  if (!asked) return { asked: NOT_ASKED, kept: open, isMore: false };
   return { asked, kept: [...kept, ...open], isMore: asked.result !== 'unanswered' && open.length > 0 };
 }
+
+/** The result of a check without time for a look-up. Its lease ends, and the check is repeated. */
+const NOT_ASKED: Asked = { result: 'unchanged', checkInS: undefined, fence: undefined };
 
 /** Separates signed news, which is trusted, from hints, which only say where to look. */
 function sorted({ lookUp }: ProviderConnection, news: readonly OpenNews[]) {
@@ -163,7 +169,7 @@ async function settleAll(
 /** Queries the provider, and repeats the query while the provider reports more than was written. */
 async function ask(
   deps: CheckDeps,
-  connection: ProviderConnection,
+  connection: LeasedConnection,
   leased: LeasedTransaction,
   prompt: Prompt,
   stop: AbortSignal | undefined,
@@ -171,6 +177,7 @@ async function ask(
   let asked = await askOnce(deps, connection, leased, prompt, stop);
   for (let questions = 1; asked.again && questions < MOST_QUESTIONS; questions++) {
     const current = { ...leased, fence: asked.fence ?? leased.fence };
+    if (!connection.hasTime()) return { ...asked, checkInS: asked.checkInS ?? FIRST_CHECK_S };
     const next = await askOnce(deps, connection, current, { ...prompt, hint: prompt.hint ?? {} }, stop);
     // What was written remains valid, and the next check, which is already scheduled, queries the provider again.
     if (next.result === 'unanswered') return { ...asked, checkInS: asked.checkInS ?? FIRST_CHECK_S };
@@ -181,7 +188,7 @@ async function ask(
 
 async function askOnce(
   deps: CheckDeps,
-  connection: ProviderConnection,
+  connection: LeasedConnection,
   leased: LeasedTransaction,
   prompt: Prompt,
   stop: AbortSignal | undefined,

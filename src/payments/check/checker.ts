@@ -1,9 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { type LeasedConnection, withinLease } from '#src/connectors/within-lease.ts';
 import { repeat } from '#src/repeat.ts';
 import { type LeasedCheck, takeDue } from '#src/store/engine/checks.ts';
-import { leaseS } from '../model/schedule.ts';
-import { checkTransaction, MOST_CALLS } from './check-transaction.ts';
+import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';
+import { CALLS_IN_LEASE, checkTransaction } from './check-transaction.ts';
 import type { CheckDeps } from './found-transaction.ts';
 import { routeDueNews } from './route-news.ts';
 
@@ -102,24 +103,41 @@ async function beginDue(
   const busy: Promise<void>[] = [];
   let isMore = false;
   for (const [connectionId, connection] of connections) {
-    isMore = (await routeDueNews(deps, connectionId)) || isMore;
     const checks = underWay.get(connectionId) ?? new Set();
     underWay.set(connectionId, checks);
-    if (checks.size < slots && !deps.isLeftAlone(connectionId)) {
-      const options = { limit: slots - checks.size, leaseS: leaseS(connection, deps.schedule, MOST_CALLS) };
-      const due = await takeDue(deps.database, { connectionId, identity: connection.identity }, options);
-      for (const leased of due) begun.push(begin(deps, connection, leased, checks, stop));
+    // A failure at one connection must not end the search at the others.
+    try {
+      isMore = (await routeDueNews(deps, connectionId)) || isMore;
+      const limit = deps.isLeftAlone(connectionId) ? 0 : slots - checks.size;
+      const leased = limit > 0 ? await lease(deps, connectionId, connection, limit) : [];
+      for (const one of leased) begun.push(begin(deps, one.connection, one, checks, stop));
       // Checks that ended during the query have freed slots, but do not start a search themselves.
-      if (due.length === options.limit && checks.size < slots) isMore = true;
+      if (limit > 0 && leased.length === limit && checks.size < slots) isMore = true;
+    } catch (error) {
+      deps.checked.failed(error);
     }
     if (checks.size >= slots) busy.push(...checks);
   }
   return { begun, busy, isMore };
 }
 
+/** Leases due transactions of a connection, for the calls that `callsBeginWithinMs` allows. */
+async function lease(
+  { database, schedule }: CheckerDeps,
+  connectionId: string,
+  connection: ProviderConnection,
+  limit: number,
+): Promise<(LeasedCheck & { readonly connection: LeasedConnection })[]> {
+  const earlierCallsMs = (CALLS_IN_LEASE - 1) * connection.deadlineMs;
+  const leased = withinLease(connection, performance.now() + callsBeginWithinMs(schedule, earlierCallsMs));
+  const options = { limit, leaseS: leaseS(connection, schedule, CALLS_IN_LEASE) };
+  const due = await takeDue(database, { connectionId, identity: connection.identity }, options);
+  return due.map((one) => ({ ...one, connection: leased }));
+}
+
 function begin(
   deps: CheckerDeps,
-  connection: ProviderConnection,
+  connection: LeasedConnection,
   leased: LeasedCheck,
   checks: Set<Promise<void>>,
   stop: AbortSignal | undefined,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp } from '#src/connectors/connector.ts';
+import type { LeasedConnection } from '#src/connectors/within-lease.ts';
 import { targetOf } from '../model/state.ts';
 import type { Found } from './found-transaction.ts';
 
@@ -16,7 +17,7 @@ const DESCRIPTION = 'The term of the authorization is over';
  * @returns 'released' once nothing is held.
  */
 export async function releaseAuthorization(
-  { cancel, lookUp }: ProviderConnection,
+  { cancel, lookUp }: LeasedConnection,
   { payment, transaction }: Found,
   query: LookUp,
 ): Promise<Release> {

@@ -7,6 +7,7 @@ import { findByKey, type KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { type Caller, type KeyedCaller, requireMayPay, requireOwnAccount } from '../caller.ts';
 import { inProgress, type ReplayDeps, replay, storedIdempotencyKey, storedResponse } from '../idempotency.ts';
+import { callsBeginWithinMs } from '../model/schedule.ts';
 import { hashPaymentRequest, type RequestHash } from '../request-hash.ts';
 import type { KeyedResponse } from '../stored-response.ts';
 import { type WriteObserver, within, writeWaitMs } from '../until-written.ts';
@@ -141,7 +142,7 @@ async function prepareAndClaim(
       if (refusal instanceof OverloadError) deps.observer.refused();
       throw refusal;
     }
-    const claimBeforeMs = performance.now() + deps.schedule.leaseMarginMs / 2;
+    const claimBeforeMs = performance.now() + callsBeginWithinMs(deps.schedule);
     const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash, requestShape };
     try {
       const holder = await claimKey(deps, claim, read, claimBeforeMs);

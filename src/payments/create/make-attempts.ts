@@ -3,12 +3,13 @@ import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { isHard } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
+import { TOO_LATE, withinLease } from '#src/connectors/within-lease.ts';
 import { newId } from '#src/new-id.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { referenceOf } from '../model/change.ts';
 import { recordOutcome, withAttempt } from '../model/record.ts';
-import { leaseS } from '../model/schedule.ts';
+import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';
 import { WAITING } from '../model/states.ts';
 import { type CallObserver, type WriteDeps, writeNextAttempt } from '../write-change.ts';
 import type { ConnectionSlot } from './connection-slots.ts';
@@ -43,8 +44,7 @@ const GOES_ON_FOR_MS = 10_000;
  * together with the end of the previous one.
  *
  * @param slot the payment's slot, at the first attempt's connection.
- * @param beginBeforeMs deadline for sending the first attempt, which is already committed: a process delayed for
- * longer is near the end of its lease, and does not send it.
+ * @param beginBeforeMs deadline for sending the first attempt, which is already committed, by its lease.
  */
 export async function makeAttempts(
   deps: AttemptDeps,
@@ -63,20 +63,20 @@ export async function makeAttempts(
   let version = 0;
   for (;;) {
     const { transactionId } = attempt;
-    if (performance.now() > beforeMs) return { transactionId, outcome: HELD_UP, record, version };
-    const connection = openConnection(catalogue, connectionId);
+    const connection = withinLease(openConnection(catalogue, connectionId), beforeMs);
     const sent = attempt;
     const outcome = await deps.observer.providerCall(connectionId, transactionId, () => connection.pay(sent));
+    const last: LastAttempt = { transactionId, outcome, record, version };
+    if (outcome === TOO_LATE) return last;
     catalogue.learn(connectionId, facts, outcome);
 
-    const last: LastAttempt = { transactionId, outcome, record, version };
     const target = performance.now() > goesOnUntilMs ? undefined : nextTarget(outcome);
     if (!target) return last;
 
     const { transaction } = recordOutcome(record, outcome, {}, deps.now());
     const next = { transactionId: newId(record.accountId) };
     const moved = withAttempt(record, next.transactionId, target, deps.now());
-    beforeMs = Math.min(performance.now() + deps.schedule.leaseMarginMs / 2, goesOnUntilMs);
+    beforeMs = Math.min(performance.now() + callsBeginWithinMs(deps.schedule), goesOnUntilMs);
     const nextConnection = openConnection(catalogue, target.id);
     const { minorUnits, currency, capture, type } = prepared.claim;
     const own = { accountId: record.accountId, paymentId: attempt.paymentId, transactionId, version };
@@ -122,8 +122,6 @@ function targetsInTurn(
     return undefined;
   };
 }
-
-const HELD_UP: Outcome = { kind: 'not_sent', detail: 'delayed before sending', because: 'turned_away' };
 
 /**
  * Returns true if a payment may fail over after an outcome: only if it is certain that no money moves. Never after a

@@ -138,12 +138,14 @@ function applyToOperation(
   const { record, books, transactionStatus: status } = applied;
   const isOpen = isStillOpen(outcome) || outcome.kind === 'redirect';
   const checkInS = isOpen ? pauseS : undefined;
+  // Another worker may have repeated the operation, unless the provider itself refused this request.
+  const isFenced = isOpen || (outcome.kind === 'not_sent' && outcome.refused === undefined);
   const parentInS = isCorrected ? heldAgainS(transaction) : turnedDownS(transaction, outcome);
   return {
     ...NOTHING_ELSE,
     record,
     books,
-    transaction: { id, status, reference: referenceOf(outcome), awaitsPayer: false, isOpen, checkInS },
+    transaction: { id, status, reference: referenceOf(outcome), awaitsPayer: false, isFenced, checkInS },
     event: eventOf(record),
     parent:
       parentInS === undefined || transaction.parentId === undefined
@@ -197,7 +199,7 @@ function applyLapse(found: TransactionInState, at: Timestamp): Change | Unapplie
     books: applied.books,
     transaction: {
       ...{ id, status: applied.transactionStatus, reference: undefined },
-      ...{ awaitsPayer: false, isOpen: false, checkInS: undefined },
+      ...{ awaitsPayer: false, isFenced: false, checkInS: undefined },
     },
     event: applied.isUnchanged ? undefined : eventOf(applied.record),
     method: methodOf(vaultedToken, applied.transactionStatus),

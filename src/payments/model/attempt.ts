@@ -37,7 +37,7 @@ export function attemptChange(
       status,
       reference: referenceOf(outcome),
       awaitsPayer: awaitsPayer(record, attempt, outcome),
-      isOpen: isStillOpen(outcome),
+      isFenced: isStillOpen(outcome),
       checkInS: checkInS(attempt, outcome, pauseS),
     },
     event: eventOf(record),

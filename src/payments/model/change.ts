@@ -32,8 +32,11 @@ export type TransactionChange = {
   readonly reference: string | undefined;
   /** true: the payer was redirected, or has returned and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
-  /** true: the outcome is still open, so only the worker that holds the transaction may write it. */
-  readonly isOpen: boolean;
+  /**
+   * true: only the worker that holds the transaction may write this. The outcome is still open, or it says only that
+   * the worker's own call was not sent, whatever another worker has sent since.
+   */
+  readonly isFenced: boolean;
   /** Seconds until the next check of the transaction; undefined once no more news is expected. */
   readonly checkInS: number | undefined;
 };

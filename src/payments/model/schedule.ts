@@ -28,6 +28,19 @@ export function leaseS(
   return (calls * connection.deadlineMs + schedule.leaseMarginMs) / 1000;
 }
 
+/**
+ * Returns the time from the beginning of a lease in which its holder may begin a call, in milliseconds: a later call
+ * might still be in progress when the lease ends. Half of the margin is left for the write.
+ *
+ * @param earlierCallsMs deadlines of the calls that the lease covers before the last one.
+ */
+export function callsBeginWithinMs(
+  { leaseMarginMs }: Pick<CheckSchedule, 'leaseMarginMs'>,
+  earlierCallsMs = 0,
+): number {
+  return earlierCallsMs + leaseMarginMs / 2;
+}
+
 const LONGEST_LOOK_UP_S = 86_400;
 const JITTER = 0.2;
 

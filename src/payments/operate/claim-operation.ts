@@ -1,5 +1,6 @@
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { type LeasedConnection, withinLease } from '#src/connectors/within-lease.ts';
 import { newId } from '#src/new-id.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
@@ -11,7 +12,7 @@ import { inProgress, type ReplayDeps } from '../idempotency.ts';
 import type { PlannedOperation } from '../model/books.ts';
 import { transactionOf, withOperation } from '../model/operation-record.ts';
 import type { Named, PlannedPayment } from '../model/plan.ts';
-import { leaseS } from '../model/schedule.ts';
+import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';
 import { booksOf, succeededBase, type TransactionRow } from '../model/state.ts';
 import type { RequestHash } from '../request-hash.ts';
 import { decodeRecord, encodeRecord } from '../stored-record.ts';
@@ -73,6 +74,8 @@ export type ClaimedOperation = {
   readonly planned: PlannedOperation;
   readonly target: TransactionRow;
   readonly written: OperationClaim;
+  /** The payment's connection, for the time of the claim's lease. */
+  readonly connection: LeasedConnection;
 };
 
 /** Thrown for a cancel without a key on a payment that already has an open or completed cancel. */
@@ -106,7 +109,8 @@ export async function claimOperationOn(
     if (stored.transactions.length >= MAX_TRANSACTIONS) throw tooManyTransactions();
     const planned = requested.plan(stored, target);
     const row = claimOf(deps, requested, key, stored, { planned, target }, accountId);
-    if (await claimOnce(deps, row)) return { stored, planned, target, written: row };
+    const connection = withinLease(stored.connection, performance.now() + callsBeginWithinMs(deps.schedule));
+    if (await claimOnce(deps, row)) return { stored, planned, target, written: row, connection };
   }
   const message =
     'another operation on this payment is in progress; nothing was sent; retry when it has finished';

@@ -147,7 +147,7 @@ async function actedOn(
 
 function send(
   requested: RequestedOperation,
-  { stored, planned, target, written }: ClaimedOperation,
+  { stored, planned, target, written, connection }: ClaimedOperation,
 ): Promise<Outcome> {
   const { type, money, isWhole, isFinal } = planned;
   const operation = {
@@ -161,7 +161,7 @@ function send(
     because: 'turned_away',
     detail: `the connector does not support ${type}`,
   };
-  return stored.connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
+  return connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
 }
 
 /** Returns the response that a write stored or found; undefined if the write changed nothing. */

@@ -68,7 +68,7 @@ export type WrittenChange =
     }
   /** The payment has changed since it was read, so the change must be decided again. */
   | { readonly kind: 'outdated' }
-  /** The outcome is still open, and another worker holds the transaction. */
+  /** The change is for the holder of the transaction only, and that is another worker. */
   | { readonly kind: 'lost' };
 
 /** Parameters of every change, and the only ones of `write_outcomes_1`. */
@@ -85,7 +85,7 @@ const PLAIN: readonly Parameter<StoredChange>[] = [
   ['new_reference', 'text', ({ transaction }) => transaction?.reference],
   ['new_awaits_payer', 'boolean', ({ transaction }) => transaction?.awaitsPayer],
   ['the_fence', 'integer', ({ transaction }) => transaction?.fence],
-  ['is_open', 'boolean', ({ transaction }) => transaction?.isOpen ?? false],
+  ['is_fenced', 'boolean', ({ transaction }) => transaction?.isFenced ?? false],
   ['check_in_s', 'float8', ({ transaction }) => transaction?.checkInS],
 ];
 

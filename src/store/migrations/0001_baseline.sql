@@ -759,10 +759,9 @@ CREATE FUNCTION write_change_1(
   new_transaction_status text,
   new_reference text,
   new_awaits_payer boolean,
-  -- The writer's fencing token, and whether the outcome is still open. If so, only the last worker to lease the
-  -- transaction may write.
+  -- The writer's fencing token, and true if only the last worker to lease the transaction may write this.
   the_fence integer,
-  is_open boolean,
+  is_fenced boolean,
   -- Seconds until its next check; null if there is none.
   check_in_s float8,
   -- The books; null leaves them unchanged.
@@ -819,12 +818,13 @@ BEGIN
     captured_minor_units = coalesce(new_captured, p.captured_minor_units),
     refunded_minor_units = coalesce(new_refunded, p.refunded_minor_units),
     released = coalesce(new_released, p.released),
-    open_operation = CASE WHEN p.open_operation = the_transaction AND NOT is_open THEN NULL ELSE p.open_operation END,
+    open_operation = CASE WHEN p.open_operation = the_transaction AND new_transaction_status NOT IN ('CREATED', 'PENDING')
+      THEN NULL ELSE p.open_operation END,
     answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END,
     answer = coalesce(p.answer, new_response),
     event_sequence = p.event_sequence + CASE WHEN new_event IS NULL THEN 0 ELSE 1 END
   WHERE p.account_id = the_account AND p.id = the_payment AND p.version = the_version
-    AND (NOT is_open OR the_fence = (
+    AND (NOT is_fenced OR the_fence = (
       SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = the_transaction))
   RETURNING p.event_sequence, p.answer, p.answered_record INTO number, earlier_response, earlier_record;
   IF NOT FOUND THEN
@@ -863,7 +863,7 @@ BEGIN
     RETURNING t.fence, t.response, t.response_record INTO stored;
     IF stored.fence = the_fence + 1 THEN
       fence := stored.fence;
-    ELSIF is_open OR stored.fence IS NULL THEN
+    ELSIF is_fenced OR stored.fence IS NULL THEN
       -- Another worker has leased the transaction since the read above, or the payment has no such transaction.
       PERFORM raise_lost_1();
     END IF;
@@ -967,7 +967,7 @@ CREATE FUNCTION write_outcomes_1(
   new_references text[],
   new_awaits_payers boolean[],
   the_fences integer[],
-  are_open boolean[],
+  are_fenced boolean[],
   checks_in_s float8[]
 ) RETURNS TABLE (
   -- The position of the change, from 1.
@@ -984,9 +984,9 @@ BEGIN
   WITH input AS (
     SELECT i.*, now() AS written_at, now() + make_interval(secs => i.check_in_s) AS checked_at
     FROM unnest(the_accounts, the_payments, the_versions, new_statuses, new_records, new_events, new_responses,
-      the_transactions, new_transaction_statuses, new_references, new_awaits_payers, the_fences, are_open, checks_in_s)
+      the_transactions, new_transaction_statuses, new_references, new_awaits_payers, the_fences, are_fenced, checks_in_s)
       WITH ORDINALITY AS i (account_id, payment_id, version, status, record, event, response, transaction_id,
-        transaction_status, reference, awaits_payer, fence, is_open, check_in_s, n)
+        transaction_status, reference, awaits_payer, fence, is_fenced, check_in_s, n)
   ), changed AS (
     UPDATE payment p
     SET status = i.status, record = i.record, version = i.version + 1, updated_at = i.written_at,
@@ -995,7 +995,7 @@ BEGIN
       event_sequence = p.event_sequence + CASE WHEN i.event IS NULL THEN 0 ELSE 1 END
     FROM input i
     WHERE p.account_id = i.account_id AND p.id = i.payment_id AND p.version = i.version
-      AND (NOT i.is_open OR i.fence = (
+      AND (NOT i.is_fenced OR i.fence = (
         SELECT t.fence FROM transaction t WHERE t.account_id = i.account_id AND t.id = i.transaction_id))
     RETURNING i.n, p.event_sequence, CASE WHEN p.answered_record <> i.record THEN p.answer END AS response,
       p.answered_record
@@ -1006,7 +1006,7 @@ BEGIN
       check_at = CASE WHEN t.fence = i.fence THEN i.checked_at ELSE t.check_at END
     FROM input i JOIN changed c ON c.n = i.n
     WHERE t.account_id = i.account_id AND t.id = i.transaction_id AND t.payment_id = i.payment_id
-    RETURNING i.n, i.is_open, CASE WHEN t.fence = i.fence + 1 THEN t.fence END AS fence
+    RETURNING i.n, i.is_fenced, CASE WHEN t.fence = i.fence + 1 THEN t.fence END AS fence
   ), told AS (
     INSERT INTO event (account_id, id, type, payment_id, sequence, record)
     SELECT i.account_id, uuid_v7_1(), i.event, i.payment_id, c.event_sequence, i.record
@@ -1016,7 +1016,7 @@ BEGIN
     RETURNING payment_id
   )
   SELECT c.n,
-    CASE WHEN m.n IS NULL OR (m.is_open AND m.fence IS NULL) THEN raise_lost_1() ELSE m.fence END,
+    CASE WHEN m.n IS NULL OR (m.is_fenced AND m.fence IS NULL) THEN raise_lost_1() ELSE m.fence END,
     EXISTS (SELECT 1 FROM told JOIN input i ON i.payment_id = told.payment_id WHERE i.n = c.n),
     c.response, CASE WHEN c.response IS NOT NULL THEN c.answered_record END
   FROM changed c LEFT JOIN moved m ON m.n = c.n;
@@ -1038,7 +1038,7 @@ CREATE FUNCTION write_changes_1(
   new_references text[],
   new_awaits_payers boolean[],
   the_fences integer[],
-  are_open boolean[],
+  are_fenced boolean[],
   checks_in_s float8[]
 ) RETURNS TABLE (
   -- The position of the change, from 1.
@@ -1058,9 +1058,9 @@ BEGIN
     WITH input AS (
       SELECT i.*, now() AS written_at, now() + make_interval(secs => i.check_in_s) AS checked_at
       FROM unnest(the_payments, the_versions, new_statuses, new_records, new_events, new_responses, the_transactions,
-        new_transaction_statuses, new_references, new_awaits_payers, the_fences, are_open, checks_in_s)
+        new_transaction_statuses, new_references, new_awaits_payers, the_fences, are_fenced, checks_in_s)
         WITH ORDINALITY AS i (payment_id, version, status, record, event, response, transaction_id, transaction_status,
-          reference, awaits_payer, fence, is_open, check_in_s, n)
+          reference, awaits_payer, fence, is_fenced, check_in_s, n)
     ), changed AS (
       UPDATE payment p
       SET status = i.status, record = i.record, version = i.version + 1, updated_at = i.written_at,
@@ -1069,7 +1069,7 @@ BEGIN
         event_sequence = p.event_sequence + CASE WHEN i.event IS NULL THEN 0 ELSE 1 END
       FROM input i
       WHERE p.account_id = the_account AND p.id = ANY (the_payments) AND p.id = i.payment_id AND p.version = i.version
-        AND (NOT i.is_open OR i.fence = (
+        AND (NOT i.is_fenced OR i.fence = (
           SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = i.transaction_id))
       RETURNING i.n, p.event_sequence, CASE WHEN p.answered_record <> i.record THEN p.answer END AS response,
         p.answered_record
@@ -1081,9 +1081,9 @@ BEGIN
       FROM input i JOIN changed c ON c.n = i.n
       WHERE t.account_id = the_account AND t.id = ANY (the_transactions) AND t.id = i.transaction_id
         AND t.payment_id = i.payment_id
-      RETURNING i.n, i.is_open, CASE WHEN t.fence = i.fence + 1 THEN t.fence END AS fence
+      RETURNING i.n, i.is_fenced, CASE WHEN t.fence = i.fence + 1 THEN t.fence END AS fence
     )
-    SELECT c.n, c.event_sequence, m.fence, m.n IS NULL OR (m.is_open AND m.fence IS NULL) AS is_lost, c.response,
+    SELECT c.n, c.event_sequence, m.fence, m.n IS NULL OR (m.is_fenced AND m.fence IS NULL) AS is_lost, c.response,
       c.answered_record
     FROM changed c LEFT JOIN moved m ON m.n = c.n
   LOOP

@@ -72,7 +72,7 @@ it.each<[string, Outcome, Options, unknown[]]>([
 });
 
 it('only the worker that holds an attempt may write that it is still open', () => {
-  const openOf = (outcome: Outcome) => changed(outcome).change.transaction?.isOpen;
+  const openOf = (outcome: Outcome) => changed(outcome).change.transaction?.isFenced;
   expect([UNKNOWN, PENDING, TO_COMPLETE].map(openOf)).toEqual([true, true, true]);
   expect([APPROVED, declined('51'), NOT_SENT, REDIRECT].map(openOf)).toEqual([false, false, false, false]);
 });

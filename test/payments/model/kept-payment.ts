@@ -92,7 +92,7 @@ function kept(state: PaymentState, { record, books, transaction, added }: Change
   if (transaction && changed.every(({ id }) => id !== transaction.id))
     throw new Error(`${transaction.id} is not there`);
   const { openOperation } = state.payment;
-  const isClosed = openOperation === transaction?.id && !transaction?.isOpen;
+  const isClosed = openOperation === transaction?.id && status !== 'PENDING' && status !== 'CREATED';
   return {
     payment: {
       version: state.payment.version + 1,

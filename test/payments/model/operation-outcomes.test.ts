@@ -74,14 +74,14 @@ it('an operation whose payer is redirected stays open, and is checked', () => {
   const open = begun(approved(true), 'REFUND', 60n, 'first');
   const redirect: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://bank.example' };
   expect(change(open, 'first', redirect).transaction).toMatchObject({
-    ...{ isOpen: true, checkInS: 5, status: Transaction_Status.PENDING },
+    ...{ isFenced: true, checkInS: 5, status: Transaction_Status.PENDING },
   });
 });
 
 it('a lapsed authorization is final: it awaits no payer and no check', () => {
   const state = approved(false);
   expect(apply(state, { kind: 'lapsed', transactionId: BASE_ID }, timeOf(state))).toMatchObject({
-    transaction: { id: BASE_ID, awaitsPayer: false, isOpen: false, checkInS: undefined },
+    transaction: { id: BASE_ID, awaitsPayer: false, isFenced: false, checkInS: undefined },
   });
 });
 

@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { notified } from '../support/news.ts';
+import { claimAttempt } from '../support/open-attempts.ts';
+import {
+  APPROVED,
+  asked,
+  connectionOf,
+  database,
+  depsOf,
+  depsWith,
+  makeDue,
+  onOwnDatabase,
+  rowOf,
+  seen,
+  tables,
+  UNKNOWN,
+} from './recovery-under-test.ts';
+
+onOwnDatabase();
+
+const DEADLINE_MS = 1_000;
+const LEASE_MARGIN_MS = 1_000;
+let aheadMs = 0;
+beforeEach(() => {
+  aheadMs = 0;
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const UNSETTLED = 'SELECT count(*)::integer AS open FROM notification WHERE settled_at IS NULL';
+
+it('a check makes no call that could be in progress when its lease ends, and keeps the news that it left', async () => {
+  const attempt = await claimAttempt(database);
+  await checkDue(depsOf(UNKNOWN));
+  for (const reference of ['pi_1', 'pi_2', 'pi_3']) {
+    await notified(depsWith({}), 'scripted', { transactionId: attempt.transactionId, reference });
+  }
+  asked.length = 0;
+  await makeDue();
+  const begunAtMs = performance.now();
+  const endedAfterMs: number[] = [];
+  // Every call takes until its deadline.
+  const slow = async (): Promise<Outcome> => {
+    aheadMs += DEADLINE_MS;
+    endedAfterMs.push(performance.now() - begunAtMs);
+    return UNKNOWN;
+  };
+  const deps = depsWith({ scripted: connectionOf(slow, { deadlineMs: DEADLINE_MS }) });
+  await checkDue({ ...deps, schedule: { ...deps.schedule, leaseMarginMs: LEASE_MARGIN_MS } });
+  const leaseMs = 2 * DEADLINE_MS + LEASE_MARGIN_MS;
+  expect(endedAfterMs).toHaveLength(2);
+  expect(Math.max(...endedAfterMs)).toBeLessThan(leaseMs);
+  expect(await tables.query(UNSETTLED)).toEqual([{ open: 3 }]);
+});
+
+it('a check whose process was delayed beyond its lease makes no call, and leaves the transaction to others', async () => {
+  const attempt = await claimAttempt(database);
+  const query = async (...[statement, values]: Parameters<Database['query']>) => {
+    const result = await database.query(statement, values);
+    if (statement.name === 'take_due_transactions') aheadMs += 120_000;
+    return result;
+  };
+  const deps = { ...depsOf(APPROVED), database: { ...database, query } as Database };
+  expect(await checkDue(deps)).toBe(1);
+  expect(asked).toEqual([]);
+  await makeDue();
+  await checkDue(depsOf(APPROVED));
+  expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
+});
+
+it('a failure at one connection does not end the search at the others', async () => {
+  const attempt = await claimAttempt(database);
+  const query = (...[statement, values]: Parameters<Database['query']>) =>
+    statement.name === 'find_due_transactions' && values?.[0] === 'broken'
+      ? Promise.reject(new Error('broken'))
+      : database.query(statement, values);
+  const connections = { broken: connectionOf(UNKNOWN), scripted: connectionOf(APPROVED) };
+  const deps = { ...depsWith(connections), database: { ...database, query } as Database };
+  expect(await checkDue(deps)).toBe(1);
+  expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
+  expect(seen).toEqual(['Error: broken', 'approved']);
+});
