@@ -75,8 +75,8 @@ export type ProviderConnection = {
   readonly lookUp: ((query: LookUp) => Promise<Outcome>) | undefined;
   /**
    * Asks a provider without a look-up to undo a payment, identified by our reference, once `afterMs` has passed without
-   * a notification of its outcome. A notification reports the result. undefined: the provider has a look-up, or no such
-   * call.
+   * a notification of its outcome, if its response was lost. A notification reports the result. undefined: the provider
+   * has a look-up, or no such call.
    */
   readonly technicalCancel?: {
     readonly afterMs: number;

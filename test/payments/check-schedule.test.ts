@@ -80,12 +80,8 @@ async function check(payment: Payment, ageMs: number, connection = at(UNKNOWN)):
   const names = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment) };
   const [row] = await payments.tables.query(TAKE, [names.transactionId]);
   const before = scheduled.length;
-  const fence = Number(row?.fence);
-  await checkTransaction(depsAt(ageMs), withinLease(connection, Number.POSITIVE_INFINITY), {
-    ...names,
-    connectionId: 'ledger',
-    fence,
-  });
+  const own = { ...names, connectionId: 'ledger', fence: Number(row?.fence) };
+  await checkTransaction(depsAt(ageMs), withinLease(connection, Number.POSITIVE_INFINITY), own);
   return scheduled.slice(before).some(Array.isArray);
 }
 

@@ -54,6 +54,14 @@ it('a payment without look-up gets the response PENDING, and is canceled at its 
   expect(seen).toEqual(['unknown', 'unknown']);
 });
 
+it('a payment that its provider named in its response, as pending, is never canceled technically', async () => {
+  await claimAttempt(database);
+  await tables.query("UPDATE transaction SET reference = 'PSP0000000000001'");
+  const late = mute(0);
+  await check(late.connection);
+  expect(late.canceled).toEqual([]);
+});
+
 it('a payment that can be neither looked up nor canceled gets the response PENDING, and stays open', async () => {
   const attempt = await claimAttempt(database);
   await check(connectionOf(UNKNOWN, { lookUp: undefined }));

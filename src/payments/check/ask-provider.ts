@@ -98,9 +98,13 @@ async function askAndComplete(connection: LeasedConnection, query: LookUp): Prom
   return completed.kind === 'not_sent' ? outcome : completed;
 }
 
-/** Asks a provider without a look-up to cancel an attempt that has gone too long without a notification. */
+/**
+ * Asks a provider without a look-up to cancel an attempt whose response was lost, if no notification has reported its
+ * outcome for too long. A payment that the provider named in its response, as pending, is left to the provider.
+ */
 async function cancelTechnically({ technicalCancel }: LeasedConnection, query: LookUp): Promise<Outcome> {
-  if (!technicalCancel || query.ageMs < technicalCancel.afterMs) return NO_LOOK_UP;
+  const isAnswered = query.reference !== undefined;
+  if (!technicalCancel || isAnswered || query.ageMs < technicalCancel.afterMs) return NO_LOOK_UP;
   const isTaken = await technicalCancel.send(query);
   return unknownOutcome(
     isTaken ? 'the provider accepted the cancel request' : 'the provider did not accept the cancel request',
