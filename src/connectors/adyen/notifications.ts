@@ -13,6 +13,7 @@ import {
   approvedOutcome,
   asIs,
   fields,
+  isJsonObject,
   isTextLike,
   isUuid,
   readJsonObject,
@@ -27,6 +28,7 @@ import { fromAdyenAmount } from './money.ts';
 /** Response body that Adyen requires in order to count a notification as accepted. */
 const ACKNOWLEDGEMENT = '[accepted]';
 const MAX_ITEMS = 100;
+const EVENT_CODE = /^[A-Z][A-Z0-9_]{1,99}$/;
 const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const CANCELED_OR_REFUNDED =
   'the payment was canceled or refunded at Adyen; the signed fields do not say which.';
@@ -98,8 +100,9 @@ export function readNotifications(
   shownAs: ShownAs,
 ): NotificationReading {
   const list = readJsonObject(body)?.notificationItems;
-  const items = (Array.isArray(list) ? list : []).map((entry) => readEntry(entry).NotificationRequestItem);
-  if (items.length === 0 || items.length > MAX_ITEMS || !items.every((item) => isSigned(item, hmacKeys))) {
+  const all = (Array.isArray(list) ? list : []).map((entry) => readEntry(entry).NotificationRequestItem);
+  const items = all.filter((item) => !isIgnoredUnsigned(item));
+  if (all.length === 0 || all.length > MAX_ITEMS || !items.every((item) => isSigned(item, hmacKeys))) {
     return forged('the signature is missing or wrong');
   }
   const subjects = items.flatMap((item) => subjectsOf(item, shownAs));
@@ -121,6 +124,17 @@ function signedFields(item: Item): readonly string[] {
     ...[pspReference, originalReference, merchantAccountCode, merchantReference],
     ...[typeof value === 'number' ? String(value) : '', currency, eventCode, success],
   ];
+}
+
+/**
+ * Returns true for an unsigned item whose event is ignored, such as REPORT_AVAILABLE: Adyen does not sign all events, and
+ * holds back every later notification until it is accepted.
+ */
+function isIgnoredUnsigned({ eventCode, raw }: Item): boolean {
+  const isUsed = [MEANINGS, DISPUTES].some((events) => Object.hasOwn(events, eventCode));
+  const isIgnored = EVENT_CODE.test(eventCode) && !isUsed && eventCode !== CANCEL_OR_REFUND;
+  const { additionalData = null } = raw;
+  return isIgnored && !(isJsonObject(additionalData) && 'hmacSignature' in additionalData);
 }
 
 function isSigned(item: Item, hmacKeys: readonly Secret[]): boolean {
