@@ -1,3 +1,4 @@
+import { domainToASCII } from 'node:url';
 import {
   clearField,
   type DescField,
@@ -24,7 +25,7 @@ import { canonicalDecimal } from './canonical-decimal.ts';
 /**
  * Converts a request message to its canonical form, in place, so that requests with the same meaning are equal.
  * Decimals become canonical (malformed ones stay, for validation to refuse), and a whole decimal becomes the integer
- * that it represents (`fraction_of`). Fields that a request cannot set are cleared: OUTPUT_ONLY fields, as AIP-203
+ * that it represents (`fraction_of`). An internationalized domain of an e-mail address becomes ASCII. Fields that a request cannot set are cleared: OUTPUT_ONLY fields, as AIP-203
  * prescribes, and unsupported fields that set nothing (`asksForNothing`). An empty string is cleared if its field
  * requires a format or has the option `empty_is_absent`, and so is an empty message with that option; other text stays
  * as sent. Any change to this form changes hashes and needs another `CANONICAL_FORM` (payments/request-hash).
@@ -73,8 +74,12 @@ function fieldStep(field: DescField): Walk | undefined {
   const whole = field.parent.fields.find(({ name }) => name === getOption(field, fraction_of));
   if (whole) return (message) => wholeNumber(message, field, whole);
   if (isTextAbsentIfEmpty(field)) {
+    const isEmail = isEmailField(field);
     return (message) => {
       if (message[localName] === '') clearField(message, field);
+      else if (isEmail && message[localName] !== undefined) {
+        message[localName] = withAsciiDomain(String(message[localName]));
+      }
     };
   }
   const walk = field.fieldKind === 'map' || !field.message ? undefined : walker(field.message);
@@ -130,9 +135,29 @@ export function isTextAbsentIfEmpty(field: DescField): boolean {
 
 /** Reports whether a text field's .proto rule requires a format, which an empty string never has. */
 function hasForm(field: DescField): boolean {
-  if (field.fieldKind !== 'scalar' || field.oneof || !hasOption(field, fieldRules)) return false;
+  const rules = textRules(field);
+  return rules !== undefined && (rules.pattern !== '' || rules.wellKnown.case !== undefined);
+}
+
+function isEmailField(field: DescField): boolean {
+  return textRules(field)?.wellKnown.case === 'email';
+}
+
+function textRules(field: DescField) {
+  if (field.fieldKind !== 'scalar' || field.oneof || !hasOption(field, fieldRules)) return undefined;
   const { type } = getOption(field, fieldRules);
-  return type.case === 'string' && (type.value.pattern !== '' || type.value.wellKnown.case !== undefined);
+  return type.case === 'string' ? type.value : undefined;
+}
+
+/**
+ * Returns an e-mail address with its internationalized domain in the ASCII form that mail servers and providers accept
+ * (IDNA: münchen.de is xn--mnchen-3ya.de). Any other address stays as sent, for validation to refuse.
+ */
+function withAsciiDomain(email: string): string {
+  const domainAt = email.lastIndexOf('@') + 1;
+  const domain = email.slice(domainAt);
+  const ascii = domainAt > 0 && /\P{ASCII}/u.test(domain) ? domainToASCII(domain) : '';
+  return ascii === '' ? email : email.slice(0, domainAt) + ascii;
 }
 
 function isOutputOnly(field: DescField): boolean {

@@ -22,6 +22,24 @@ describe('canonicalize', () => {
     expect(request.amount?.value?.value).toBe('1e2');
   });
 
+  it.each([
+    ['ana@münchen.de', 'ana@xn--mnchen-3ya.de'],
+    ['ana@Bücher.Example', 'ana@xn--bcher-kva.example'],
+    ['ana@例え。テスト', 'ana@xn--r8jz45g.xn--zckzah'],
+    ['Ana@Example.com', 'Ana@Example.com'],
+    ['añá@example.com', 'añá@example.com'],
+    ['ana@mün chen.de', 'ana@mün chen.de'],
+    ['münchen.de', 'münchen.de'],
+  ])('canonicalize converts the internationalized domain of the e-mail address %s', (email, canonical) => {
+    const request = create(CreatePaymentRequestSchema, {
+      customerPayer: { email },
+      additionalData: { airline: { passengers: [{ email }] } },
+    });
+    canonicalize(CreatePaymentRequestSchema, request);
+    expect(request.customerPayer?.email).toBe(canonical);
+    expect(request.additionalData?.airline?.passengers[0]?.email).toBe(canonical);
+  });
+
   it('canonicalize drops a field that only the service may set', () => {
     const request = create(CreatePaymentRequestSchema, {
       checkout: { session: 's', sdkActionRequired: true },
