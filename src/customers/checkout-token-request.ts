@@ -30,31 +30,32 @@ export function readTokenRequest(request: CreateCheckoutTokenRequest): CheckoutT
     ['card_data', request.cardData],
     [`${METHOD}.card`, method?.card],
   ] as const;
-  const [first, second] = cards.filter(([, card]) => card !== undefined);
+  const [first, second] = cards.filter(([, one]) => one !== undefined);
   const sent = first?.[1];
   if (!first || !sent) throw invalidField('card_data', 'REQUIRED', 'is required');
   if (second?.[1] && !isSameCard(sent, second[1]))
     throw notAllowed(second[0], 'must be the same card as card_data if both are sent');
+  const card = cardOf(sent);
   requireFaultless((report) => {
-    checkCard(report, `${first[0]}.`, sent);
+    checkCard(report, `${first[0]}.`, card);
     if (method?.customer) checkPerson(report, `${METHOD}.customer.`, method.customer);
   });
   const choices = {
-    vaultOnSuccess: (method?.vaultOnSuccess ?? false) || cards.some(([, card]) => card?.save),
+    vaultOnSuccess: (method?.vaultOnSuccess ?? false) || cards.some(([, one]) => one?.save),
     installments: onlyValue([
-      ...cards.flatMap(([at, card]): Sent<number>[] => [
-        [`${at}.installments`, card?.installments],
-        [`${at}.installment.value`, card?.installment?.value],
+      ...cards.flatMap(([at, one]): Sent<number>[] => [
+        [`${at}.installments`, one?.installments],
+        [`${at}.installment.value`, one?.installment?.value],
       ]),
       ['installment.value', request.installment?.value],
     ]),
     threeDSecureSetupId: onlyValue([
-      ...cards.map(([at, card]) => setupId(`${at}.three_d_secure`, card?.threeDSecure)),
+      ...cards.map(([at, one]) => setupId(`${at}.three_d_secure`, one?.threeDSecure)),
       setupId('three_d_secure', request.threeDSecure),
     ]),
     customer: method?.customer,
   };
-  return { card: cardOf(sent), choices };
+  return { card, choices };
 }
 
 /** Checks that a session allows the payer's choices. @throws ServiceError INVALID_PARAMETERS, naming the field. */

@@ -19,7 +19,7 @@ import { cataloguePage } from './catalogue-page.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
-import { act, deliverAgain, type PaymentPageDeps, paymentPage } from './payment-actions.ts';
+import { act, deliverAgain, type PaymentPageDeps, paymentById, paymentPage } from './payment-actions.ts';
 import { paymentsPage, type SearchDeps } from './payments-page.ts';
 import { explainedRoute, routeForm } from './route-page.ts';
 import type { ShownCatalogue } from './route-picture.ts';
@@ -54,6 +54,7 @@ export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void 
     const pages = visits(scope, sessions, cookie, deps.clientAddress);
     pages.get('', () => overview(deps));
     pages.get('/payments', (visit) => paymentsPage(deps, visit));
+    pages.get('/payments/:payment', (visit) => paymentById(deps.database, visit));
     pages.get('/payments/:account/:payment', (visit) => paymentPage(deps, visit));
     for (const action of ['capture', 'cancel', 'refund'] as const) {
       pages.post(`/payments/:account/:payment/${action}`, 'operate', (visit) => act(deps, visit, action));

@@ -18,11 +18,13 @@ import { cancelPayment, capturePayment, refundPayment } from '#src/payments/oper
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { findAccount } from '#src/store/tables/accounts.ts';
 import { recordAction } from '#src/store/tables/audit-log.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { readPaymentStory } from '#src/store/tables/payment-story.ts';
+import { findPaymentsById } from '#src/store/tables/search-payments.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, NOTHING } from '#src/web/html.ts';
 import { redeliverOne } from '#src/webhooks/manage-deliveries.ts';
@@ -56,6 +58,14 @@ const TYPES: Readonly<Record<string, Transaction_Type>> = {
 /** The page of one payment. */
 export function paymentPage(deps: PaymentPageDeps, visit: Visit): Promise<Page> {
   return show(deps, visit, (payment) => doneMessage(visit.query('did'), payment), { status: 200 });
+}
+
+/** Goes to the page of a payment whose account the URL does not name; the id may be of one of its transactions. */
+export async function paymentById(database: Database, visit: Visit): Promise<Reply> {
+  const id = visit.part('payment');
+  const [found] = isUuid(id) ? await orUnavailable(findPaymentsById(database, id)) : [];
+  if (!found) throw notFound();
+  return { goTo: `${DASHBOARD}/payments/${found.accountId}/${found.id}` };
 }
 
 /** Renders the result of an action. The URL only selects a message, so a link cannot inject text into the page. */

@@ -20,6 +20,7 @@ import type { ClientAddress } from '#src/api/client-address.ts';
 import { customerService } from '#src/api/customer-service.ts';
 import { serveGrpc } from '#src/api/grpc.ts';
 import { createHealth } from '#src/api/health.ts';
+import { refuseNotOffered } from '#src/api/not-offered.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
 import { operatorService } from '#src/api/operator-service.ts';
 import { type RefuseCall, refuseRest, refuseRpc } from '#src/api/overload-answers.ts';
@@ -148,6 +149,7 @@ function createOpeners(
 function mountRest(app: FastifyInstance, { services, openers, admit }: Calls): void {
   app.register(async (rest) => {
     const open = openers(admit(rest, refuseRest));
+    refuseNotOffered(rest);
     for (const { service, handlers, callers } of services) {
       rest.register(restRoutes({ service, handlers, openCall: open[callers] }));
     }

@@ -17,6 +17,7 @@ import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
 import {
   done_anyway,
   empty_is_absent,
+  empty_is_refused,
   fraction_of,
   not_supported,
 } from '#gen/payments/v1/json_options_pb.js';
@@ -61,13 +62,13 @@ function fieldStep(field: DescField): Walk | undefined {
   if (isOutputOnly(field)) return (message) => clearField(message, field);
   if (getOption(field, not_supported)) {
     const doneAnyway = getOption(field, done_anyway);
+    const onlyNull = doneAnyway === 'true' || getOption(field, empty_is_refused);
     const isObject = field.message?.typeName === StructSchema.typeName;
     return (message) => {
       const sent = message[localName] as Value | JsonObject | undefined;
       const value =
         isObject && sent ? fromJson(ValueSchema, sent as JsonObject) : (sent as Value | undefined);
-      const isNothing =
-        doneAnyway === 'true' ? (value?.kind.case ?? 'nullValue') === 'nullValue' : asksForNothing(value);
+      const isNothing = onlyNull ? (value?.kind.case ?? 'nullValue') === 'nullValue' : asksForNothing(value);
       if (isNothing || textOf(value) === doneAnyway) clearField(message, field);
     };
   }
@@ -103,17 +104,23 @@ function emptyStep(field: DescField, { fields }: DescMessage, walk: Walk | undef
   };
 }
 
-/** Reports whether arbitrary JSON is null, false, "", [] or {}, or an object of only such values. */
+/** A currency without an amount asks for nothing. */
+const CURRENCY = 'currency';
+const ZERO = /^(?:0(?:\.0*)?)?$/;
+
+/** Reports whether arbitrary JSON is null, false, "", zero, [] or {}, or an object of such values and a currency. */
 export function asksForNothing(value: Value | undefined): boolean {
   const kind = value?.kind;
   switch (kind?.case) {
     case 'listValue':
       return kind.value.values.length === 0;
     case 'structValue':
-      return Object.values(kind.value.fields).every(asksForNothing);
-    case 'numberValue':
-      return false;
+      return Object.entries(kind.value.fields).every(
+        ([name, member]) => name === CURRENCY || asksForNothing(member),
+      );
     case 'stringValue':
+      return ZERO.test(kind.value);
+    case 'numberValue':
     case 'boolValue':
       return !kind.value;
     default:

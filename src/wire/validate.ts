@@ -35,8 +35,8 @@ function fieldError(violation: Violation): FieldError {
 
 /** Describes the patterns in our .proto files, so that merchants' engineers need not read regular expressions. */
 const FORMS: ReadonlyMap<string, string> = new Map([
-  ['^[A-Z]{2}$', 'an ISO 3166-1 alpha-2 country code'],
-  ['^[A-Z]{3}$', 'an ISO 4217 currency code'],
+  ['^[A-Z]{2}$', 'an ISO 3166-1 alpha-2 country code, in upper case'],
+  ['^[A-Z]{3}$', 'an ISO 4217 currency code, in upper case'],
   ['^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$', 'a date in the form YYYY-MM-DD'],
   ['^[0-9]{8,19}$', '8 to 19 digits, without spaces or dashes'],
   ['^[0-9]{4,8}$', '4 to 8 digits'],

@@ -25,7 +25,14 @@ import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject, RawNumber } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
 import { enumReader, readTextOrBoolean, scalarReader } from './wire-json-scalars.ts';
-import { lettersOf, noteUnknown, refuseIfSet, refuseSpelling, type Spellings } from './wire-json-unknown.ts';
+import {
+  isEmptyObject,
+  lettersOf,
+  noteUnknown,
+  refuseIfSet,
+  refuseSpelling,
+  type Spellings,
+} from './wire-json-unknown.ts';
 import { wellKnownReader } from './wire-json-well-known.ts';
 
 /** A dialect of JSON, with the readers compiled for it. */
@@ -161,6 +168,7 @@ function takesText(field: DescField): boolean {
 
 function readField(reader: FieldReader, json: unknown, message: Message, faults: Faults): void {
   if (json === null || (json === '' && reader.emptyIsAbsent)) return;
+  if (reader.emptyIsAbsent && reader.field.scalar === ScalarType.BOOL && isEmptyObject(json)) return;
   const { other = reader, isOther, name } = reader;
   const { field, read } = isOther?.(json) ? other : reader;
   const members = message as unknown as Record<string, unknown>;

@@ -1,5 +1,6 @@
 import { type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import { asksForNothing } from './canonical-message.ts';
+import { isJsonObject } from './parse-json.ts';
 import { type Faults, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
 import { wellKnownReader } from './wire-json-well-known.ts';
 
@@ -37,6 +38,11 @@ export function refuseSpelling(name: string, json: unknown, spellings: Spellings
 }
 
 const readValue = wellKnownReader(ValueSchema, false) as Read;
+/** Reports whether a value is an object that asks for nothing, such as {"vault_on_success": false}. */
+export function isEmptyObject(json: unknown): boolean {
+  return isJsonObject(json) && asksForNothing(readValue(json, []) as Value | undefined);
+}
+
 /** Names that a refusal may repeat. Others come from the sender, and might be a card number. */
 const PLAIN_NAME = /^[A-Za-z_]{1,64}$/;
 

@@ -188,7 +188,9 @@ it('a wallet payment may have card fields without effect, but no field that requ
 
 it.each([
   ['country', 'usa', 'must be an ISO 3166-1 alpha-2 country code'],
-  ['amount.currency', 'usd', 'must be the ISO 4217 code of a payment currency'],
+  ['country', 'us', 'must be in upper case, such as US'],
+  ['amount.currency', 'usd', 'must be in upper case, such as USD'],
+  ['amount.currency', 'us', 'must be the ISO 4217 code of a payment currency'],
   [`${CARD_DATA}.security_code`, '12a', 'must be 3 or 4 digits'],
   [`${CARD_DATA}.number`, '4111-1111', 'must be 8 to 19 digits, without spaces or dashes'],
   [`${PAYER}.phone.country_code`, 'x', 'must be 1 to 7 digits, with or without a leading plus sign'],

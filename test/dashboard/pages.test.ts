@@ -120,6 +120,17 @@ describe('forms', () => {
   });
 });
 
+describe('a payment’s address', () => {
+  it('the address of a payment or transaction without its account leads to the payment’s page', async () => {
+    const paid = await merchant.pay();
+    for (const id of [paid.id, paid.transactions.id]) {
+      const found = await operator.get(`/payments/${id}`);
+      expect([found.status, found.headers.get('location')]).toEqual([303, `/dashboard${pathOf(paid)}`]);
+    }
+    for (const id of [randomUUID(), 'x']) expect((await operator.get(`/payments/${id}`)).status).toBe(404);
+  });
+});
+
 describe('read-only operator keys', () => {
   it('a read-only operator key opens every page, shows no action, and is refused every action', async () => {
     const reader = await signIn(server, SANDBOX_OPERATOR_READ_KEY);

@@ -90,13 +90,14 @@ describe('canonicalize', () => {
     expect(said).toEqual(create(CreatePaymentRequestSchema, init));
   });
 
-  it('canonicalize drops unsupported fields only if they are null, false or empty', () => {
+  it('canonicalize drops unsupported fields only if they are null, false, zero or empty', () => {
     const value = (kind: object) => ({ kind }) as never;
     const request = create(CreatePaymentRequestSchema, {
       split: value({ case: 'listValue', value: { values: [] } }),
       subscription: value({ case: 'boolValue', value: false }),
       networkToken: value({ case: undefined }),
       paymentToken: value({ case: 'numberValue', value: 0 }),
+      currencyConversion: value({ case: 'numberValue', value: 0.01 }),
       fraudScreening: value({
         case: 'structValue',
         value: { fields: { a: value({ case: 'stringValue', value: '' }) } },
@@ -104,7 +105,8 @@ describe('canonicalize', () => {
     });
     canonicalize(CreatePaymentRequestSchema, request);
     const { split, subscription, networkToken, fraudScreening, paymentToken } = request;
-    expect([split, subscription, networkToken, fraudScreening]).toEqual(Array(4).fill(undefined));
-    expect(paymentToken).toBeDefined();
+    const cleared = [split, subscription, networkToken, fraudScreening, paymentToken];
+    expect(cleared).toEqual(cleared.map(() => undefined));
+    expect(request.currencyConversion).toBeDefined();
   });
 });

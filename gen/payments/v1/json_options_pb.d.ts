@@ -47,7 +47,8 @@ export declare const or_boolean: GenExtension<FieldOptions, boolean>;
 
 /**
  * A request that sets the field is refused with NOT_SUPPORTED, whatever the protocol: ignoring it would change who
- * gets money, how much, when, or who is liable. null, false, "", [] and {} set nothing.
+ * gets money, how much, when, or who is liable. null, false, "", 0, [] and {} set nothing, nor does an object of
+ * only these, whatever its `currency`. With empty_is_refused, only null sets nothing.
  *
  * @generated from extension: bool not_supported = 50005;
  */

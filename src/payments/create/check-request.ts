@@ -101,7 +101,9 @@ export function checkAmount(
 
 function checkCurrency(report: Report, field: string, currency: string | undefined): void {
   if (currency === undefined || currencyDigits(currency) !== undefined) return;
-  report(field, 'INVALID_FORMAT', 'must be the ISO 4217 code of a payment currency');
+  const isLower = currencyDigits(currency.toUpperCase()) !== undefined;
+  const form = isLower ? 'in upper case, such as USD' : 'the ISO 4217 code of a payment currency';
+  report(field, 'INVALID_FORMAT', `must be ${form}`);
 }
 
 /**
@@ -145,7 +147,9 @@ const checkDescriptive: typeof checkMoney = (report, field, decimal, currency) =
 /** Checks an ISO 3166-1 country code. */
 export function checkCountry(report: Report, field: string, country: string | undefined): void {
   if (!country || COUNTRIES.has(country)) return;
-  report(field, 'INVALID_FORMAT', 'must be an ISO 3166-1 alpha-2 country code');
+  const isLower = COUNTRIES.has(country.toUpperCase());
+  const form = isLower ? 'in upper case, such as US' : 'an ISO 3166-1 alpha-2 country code';
+  report(field, 'INVALID_FORMAT', `must be ${form}`);
 }
 
 /** Checks that the date exists in the calendar. The .proto's rule checks only the form YYYY-MM-DD. */
@@ -218,11 +222,7 @@ function checkMethod(report: Report, method: PaymentMethodInput): void {
 }
 
 /** Checks card data. @param at the path of the data, with a trailing dot. */
-export function checkCard(
-  report: Report,
-  at: string,
-  card: Pick<CardDataInput, 'number' | 'expirationMonth' | 'expirationYear'>,
-): void {
+export function checkCard(report: Report, at: string, card: CardDataInput): void {
   const { number, expirationMonth: month, expirationYear: year } = card;
   if (!number) report(`${at}number`, 'REQUIRED', 'is required');
   if (!month) report(`${at}expiration_month`, 'REQUIRED', 'is required');

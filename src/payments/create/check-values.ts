@@ -108,9 +108,13 @@ const NO_CARD_NUMBER = 'must not contain the card number, which would be stored 
 /** Characters that people and programs put between the digits of card numbers. */
 const BETWEEN_DIGITS = /[\s.-]+/g;
 
+/** Shorter digits are no card number, and other fields may contain them by chance. */
+const SHORTEST_NUMBER = 8;
+
 function holdsNumber(text: string, cardNumber: string): boolean {
+  if (cardNumber.length < SHORTEST_NUMBER) return false;
   // This rules out most strings, because few contain the first digits of the number.
-  if (cardNumber === '' || !text.includes(cardNumber.slice(0, 3))) return false;
+  if (!text.includes(cardNumber.slice(0, 3))) return false;
   return text.replace(BETWEEN_DIGITS, '').includes(cardNumber);
 }
 
