@@ -1,25 +1,51 @@
-import type { Airline, Order } from '#gen/payments/v1/additional_data_pb.js';
+import type { Airline } from '#gen/payments/v1/additional_data_pb.js';
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import { roundMoney } from '#src/money.ts';
-import { toAdyenAmount } from './money.ts';
+import type { AttemptFacts } from '#src/connectors/attempt.ts';
+import { type OrderLines, orderLinesOf } from '#src/connectors/order-lines.ts';
+import { type AdyenAmount, toAdyenAmount } from './money.ts';
 
 const DATE_AND_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}))?/;
 
-/** Converts the items of an order to Adyen's `lineItems`. */
-export function lineItemsOf({ items }: Order, currency: string): readonly object[] | undefined {
-  if (items.length === 0) return undefined;
-  return items.map((item) => {
-    const unit = item.unitAmount && roundMoney(item.unitAmount.value, currency);
-    return {
-      id: item.id || undefined,
-      sku: item.skuCode || undefined,
-      description: item.name || undefined,
-      quantity: item.quantity,
-      amountIncludingTax: unit && toAdyenAmount(unit)?.value,
-      itemCategory: item.category || undefined,
-      brand: item.brand || undefined,
-    };
-  });
+/** Adyen's payment methods whose invoices need items: Oney, Affirm, Afterpay, Clearpay, Klarna, Ratepay, Riverty, Zip. */
+const NEEDS_ITEMS = /^(facilypay_|affirm|afterpay|clearpay|klarna|ratepay|riverty|zip)/;
+const MAX_DESCRIPTION_LENGTH = 100;
+
+/**
+ * Returns Adyen's `lineItems`: the order's items, with its shipping and fee, if they add up to the amount. Otherwise, a
+ * payment method that needs items gets one with the whole amount, and every other method gets none.
+ */
+export function lineItemsOf(
+  { additionalData, money, description }: AttemptFacts,
+  amount: AdyenAmount,
+  methodType: string,
+): readonly object[] | undefined {
+  const whole = {
+    description: description.slice(0, MAX_DESCRIPTION_LENGTH) || 'Payment',
+    quantity: 1,
+    amountIncludingTax: amount.value,
+  };
+  const lines = orderLinesOf(additionalData?.order, money);
+  return (lines && fromLines(lines)) ?? (NEEDS_ITEMS.test(methodType) ? [whole] : undefined);
+}
+
+/** @returns undefined if Adyen cannot express an amount. */
+function fromLines({ items, shipping, fee }: OrderLines): readonly object[] | undefined {
+  const lines = items.map(({ item, unit, quantity }) => ({
+    id: item.id || undefined,
+    sku: item.skuCode || undefined,
+    description: item.name || undefined,
+    quantity,
+    amountIncludingTax: toAdyenAmount(unit)?.value,
+    itemCategory: item.category || undefined,
+    brand: item.brand || undefined,
+  }));
+  const more = Object.entries({ Shipping: shipping, Fee: fee }).flatMap(([description, money]) =>
+    money && money.minorUnits > 0n
+      ? [{ description, quantity: 1, amountIncludingTax: toAdyenAmount(money)?.value }]
+      : [],
+  );
+  const all = [...lines, ...more];
+  return all.every(({ amountIncludingTax }) => amountIncludingTax !== undefined) ? all : undefined;
 }
 
 /** Converts air travel to Adyen's `enhancedSchemeData.airline`; undefined if no traveler is named. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Address, BrowserInfo, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { BrowserInfo, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { AttemptCard, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Operation, OperationKind } from '#src/connectors/connector.ts';
@@ -7,6 +7,7 @@ import type { HttpRequest } from '#src/connectors/http-client.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
 import type { AdyenAmount } from './money.ts';
 import { airlineOf, lineItemsOf } from './order-data.ts';
+import { payerOf } from './payer-data.ts';
 import type { AdyenSettings } from './settings.ts';
 
 /** Sends a request within its call's deadline. */
@@ -17,8 +18,6 @@ const MAX_METADATA = 20;
 const MAX_DESCRIPTOR_LENGTH = 22;
 /** Matches characters that Adyen refuses on a statement, after accents are separated from their letters. */
 const NOT_IN_DESCRIPTORS = /[^A-Za-z0-9 .,'_?+*/-]/g;
-/** Adyen's value for an unknown part of an address. */
-const NOT_AVAILABLE = 'N/A';
 
 /** Payment method of a card attempt: the card and its options. */
 type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
@@ -38,6 +37,7 @@ export function paymentRequest(
   settings: AdyenSettings,
 ): HttpRequest {
   const { method, customerPayer: payer, additionalData, transactionId } = attempt;
+  const methodType = method.kind === 'card' ? 'scheme' : (settings.redirectMethods.get(method.type) ?? '');
   const airline = additionalData?.airline && airlineOf(additionalData.airline, payer);
   return post(settings, '/payments', transactionId, {
     merchantAccount: settings.merchantAccount,
@@ -48,12 +48,12 @@ export function paymentRequest(
     countryCode: attempt.country || undefined,
     ...payerOf(payer, attempt.country),
     metadata: metadataOf(attempt),
-    lineItems: additionalData?.order && lineItemsOf(additionalData.order, amount.currency),
+    lineItems: lineItemsOf(attempt, amount, methodType),
     enhancedSchemeData: airline && { airline },
     ...(method.kind === 'card'
       ? cardFields(method, browserInfoOf(payer))
       : {
-          paymentMethod: { type: settings.redirectMethods.get(method.type) },
+          paymentMethod: { type: methodType },
           channel: 'Web',
           ...captureFields(true),
         }),
@@ -228,6 +228,14 @@ const PROCESSING_MODELS: Readonly<Record<string, string>> = {
   SUBSCRIPTION: 'Subscription',
   UNSCHEDULED_CARD_ON_FILE: 'UnscheduledCardOnFile',
 };
+/**
+ * Models of the payment with which the payer agrees to later ones. Adyen refuses the model of unscheduled payments there
+ * (88), since only the merchant initiates those.
+ */
+const FIRST_MODELS: typeof PROCESSING_MODELS = {
+  ...PROCESSING_MODELS,
+  UNSCHEDULED_CARD_ON_FILE: 'CardOnFile',
+};
 
 function storedCredentialsOf(credentials: StoredCredentials | undefined): object {
   const { reason, usage, networkTransactionId } = credentials ?? {};
@@ -237,43 +245,7 @@ function storedCredentialsOf(credentials: StoredCredentials | undefined): object
   return {
     // A payer with a stored card does not reenter the security code, so this is a continued authorization too.
     shopperInteraction: isUsed ? 'ContAuth' : 'Ecommerce',
-    recurringProcessingModel: PROCESSING_MODELS[kept],
-  };
-}
-
-function payerOf(payer: CustomerPayer, country: string): object {
-  const { firstName, lastName, phone, document } = payer;
-  const shopperReference = payer.merchantCustomerId || payer.id;
-  return {
-    shopperReference: shopperReference && shopperReference.length >= 3 ? shopperReference : undefined,
-    shopperEmail: payer.email || undefined,
-    shopperIP: payer.ipAddress || undefined,
-    shopperName: nameOf(firstName, lastName),
-    telephoneNumber: phone?.number ? `${phone.countryCode ?? ''}${phone.number}` : undefined,
-    // The CPF, which Brazilian issuers require.
-    socialSecurityNumber: (country === 'BR' && document?.documentNumber) || undefined,
-    billingAddress: addressOf(payer.billingAddress),
-    deliveryAddress: addressOf(payer.shippingAddress),
-  };
-}
-
-/** Returns both names or neither. */
-function nameOf(firstName: string | undefined, lastName: string | undefined): object | undefined {
-  if (!firstName || !lastName) return undefined;
-  return { firstName: firstName.slice(0, 80), lastName: lastName.slice(0, 80) };
-}
-
-/** Adyen requires every part of an address except the state. */
-function addressOf(address: Address | undefined): object | undefined {
-  if (!address) return undefined;
-  const { addressLine1, addressLine2, neighborhood, city, zipCode, country, state } = address;
-  return {
-    street: addressLine1 || NOT_AVAILABLE,
-    houseNumberOrName: [addressLine2, neighborhood].filter(Boolean).join(', ') || NOT_AVAILABLE,
-    city: city || NOT_AVAILABLE,
-    postalCode: zipCode && zipCode.length <= 10 ? zipCode : NOT_AVAILABLE,
-    stateOrProvince: state && state.length <= 3 ? state : undefined,
-    country: country || 'ZZ',
+    recurringProcessingModel: (isUsed ? PROCESSING_MODELS : FIRST_MODELS)[kept],
   };
 }
 

@@ -2,8 +2,10 @@ import type { Payer, PreferenceRequest } from 'mercadopago/dist/clients/preferen
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
+import { type OrderLines, orderLinesOf } from '#src/connectors/order-lines.ts';
+import { phoneNumberOf } from '#src/connectors/phone-number.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
-import { type Money, roundMoney } from '#src/money.ts';
+import type { Money } from '#src/money.ts';
 import { toAmount } from './money.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 
@@ -120,38 +122,53 @@ function dateTime(ms: number): string {
 
 /** Returns the preference's items: the order's if they add up to the amount, or else one item with the whole amount. */
 function itemsOf(attempt: PaymentAttempt, amount: number): PreferenceRequest['items'] {
-  const { currency } = attempt.money;
-  const items = attempt.additionalData?.order?.items ?? [];
-  let sum = 0n;
-  const given = items.flatMap(({ id, skuCode, name, category, quantity, unitAmount }, index) => {
-    const unit = unitAmount && roundMoney(unitAmount.value, currency);
-    const unitPrice = unit && toAmount(unit);
-    if (!unit || unitPrice === undefined || !quantity) return [];
-    sum += unit.minorUnits * BigInt(quantity);
-    const title = (name || UNTITLED).slice(0, MAX_TITLE);
-    return {
-      id: id || skuCode || String(index + 1),
-      title,
-      ...(category && { category_id: category }),
-      quantity,
-      unit_price: unitPrice,
-      currency_id: currency,
-    };
-  });
-  if (given.length > 0 && given.length === items.length && sum === attempt.money.minorUnits) return given;
+  const { additionalData, money } = attempt;
+  const lines = orderLinesOf(additionalData?.order, money);
+  const given = lines && fromLines(lines);
+  if (given) return given;
   const title = (attempt.description || UNTITLED).slice(0, MAX_TITLE);
   const id = attempt.merchantOrderId || attempt.paymentId;
-  return [{ id, title, quantity: 1, unit_price: amount, currency_id: currency }];
+  return [{ id, title, quantity: 1, unit_price: amount, currency_id: money.currency }];
+}
+
+/** @returns undefined if Mercado Pago cannot express an amount. */
+function fromLines({ items, shipping, fee }: OrderLines): PreferenceRequest['items'] | undefined {
+  const lines = items.map(({ item, unit, quantity }, index) => ({
+    id: item.id || item.skuCode || String(index + 1),
+    title: (item.name || UNTITLED).slice(0, MAX_TITLE),
+    ...(item.category && { category_id: item.category }),
+    quantity,
+    unit_price: toAmount(unit),
+    currency_id: unit.currency,
+  }));
+  const more = Object.entries({ Shipping: shipping, Fee: fee }).flatMap(([title, money]) =>
+    money && money.minorUnits > 0n
+      ? [
+          {
+            id: title.toLowerCase(),
+            title,
+            quantity: 1,
+            unit_price: toAmount(money),
+            currency_id: money.currency,
+          },
+        ]
+      : [],
+  );
+  const all = [...lines, ...more].flatMap(({ unit_price, ...line }) =>
+    unit_price === undefined ? [] : [{ ...line, unit_price }],
+  );
+  return all.length === lines.length + more.length ? all : undefined;
 }
 
 function payerOf(payer: CustomerPayer): Payer {
-  const { document, phone } = payer;
+  const { document } = payer;
+  const phoneNumber = phoneNumberOf(payer);
   const address = payer.billingAddress ?? payer.shippingAddress;
   return {
     ...(payer.firstName && { name: payer.firstName }),
     ...(payer.lastName && { surname: payer.lastName }),
     ...(payer.email && { email: payer.email }),
-    ...(phone?.number && { phone: { number: `${phone.countryCode ?? ''}${phone.number}` } }),
+    ...(phoneNumber && { phone: { number: phoneNumber } }),
     ...(document?.documentType &&
       document.documentNumber && {
         identification: { type: document.documentType, number: document.documentNumber },

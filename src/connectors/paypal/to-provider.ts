@@ -1,11 +1,12 @@
-import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import type { Order } from '#gen/payments/v1/additional_data_pb.js';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { Operation } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
+import { orderLinesOf } from '#src/connectors/order-lines.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
-import { type Money, roundMoney } from '#src/money.ts';
+import { stateCodeOf } from '#src/connectors/state-code.ts';
+import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
 import { type PayPalAmount, toPayPalAmount } from './money.ts';
 import type { PayPalSettings } from './settings.ts';
@@ -118,45 +119,34 @@ function post(path: string, requestId: string, body: object): ApiRequest & { rea
   return { method: 'POST', path, requestId, body: JSON.stringify(body) };
 }
 
-/** Returns the items of the order if they add up to exactly the amount: PayPal refuses any other sum. */
+/** Returns the items of the order if they add up to exactly the amount and PayPal can express each of them. */
 function itemsOf(order: Order | undefined, money: Money): object {
-  if (!order || order.items.length === 0) return {};
-  const { currency } = money;
-  const amounts = order.items.map((item) => amountOf(item.unitAmount, currency));
-  const quantities = order.items.map(({ quantity = 1 }) => quantity);
-  const shipping = amountOf(order.shippingAmount, currency);
-  const fee = amountOf(order.feeAmount, currency);
-  if (amounts.some((amount) => amount === undefined) || quantities.some((quantity) => quantity < 1))
-    return {};
-  const total = amounts.reduce<bigint>(
-    (sum, amount, at) => sum + (amount?.minorUnits ?? 0n) * BigInt(quantities[at] ?? 0),
-    0n,
-  );
-  const sum = total + (shipping?.minorUnits ?? 0n) + (fee?.minorUnits ?? 0n);
-  const itemTotal = toPayPalAmount({ minorUnits: total, currency });
-  if (sum !== money.minorUnits || !itemTotal) return {};
+  const lines = orderLinesOf(order, money);
+  if (!lines) return {};
+  const { shipping, fee, itemTotal } = lines;
+  const parts = [
+    itemTotal,
+    ...lines.items.map(({ unit }) => unit),
+    ...(shipping ? [shipping] : []),
+    ...(fee ? [fee] : []),
+  ];
+  if (!parts.every(toPayPalAmount)) return {};
   return {
     amount: {
       ...toPayPalAmount(money),
       breakdown: {
-        item_total: itemTotal,
+        item_total: toPayPalAmount(itemTotal),
         shipping: shipping && toPayPalAmount(shipping),
         handling: fee && toPayPalAmount(fee),
       },
     },
-    items: order.items.map((item, at) => ({
+    items: lines.items.map(({ item, unit, quantity }) => ({
       name: cut(item.name, MAX_TEXT) ?? 'Item',
-      quantity: String(quantities[at]),
-      unit_amount: amounts[at] && toPayPalAmount(amounts[at]),
+      quantity: String(quantity),
+      unit_amount: toPayPalAmount(unit),
       sku: cut(item.skuCode, MAX_TEXT),
     })),
   };
-}
-
-/** Rounds an amount of the order to PayPal's number of decimal places; undefined if PayPal cannot express it. */
-function amountOf(decimal: Decimal | undefined, currency: string): Money | undefined {
-  const money = decimal && roundMoney(decimal.value, currency);
-  return money && toPayPalAmount(money) ? money : undefined;
 }
 
 function nameOf({ firstName, lastName }: CustomerPayer): object | undefined {
@@ -175,7 +165,7 @@ function addressOf(address: Address): object {
     address_line_1: address.addressLine1,
     address_line_2: address.addressLine2 || undefined,
     admin_area_2: cut(address.city, 120),
-    admin_area_1: address.state || undefined,
+    admin_area_1: stateCodeOf(address.state ?? '', address.country ?? '') ?? (address.state || undefined),
     postal_code: cut(address.zipCode, 60),
     country_code: address.country,
   };

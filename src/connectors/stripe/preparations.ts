@@ -18,9 +18,11 @@ import {
 } from './to-provider.ts';
 
 const OPTIONAL: OptionalFields = {
-  names: /^(billing_details\[.+|statement_descriptor_suffix|description|metadata\[(?!transaction_id\]).+)$/,
+  names:
+    /^(billing_details\[.+|shipping(\[.+)?|statement_descriptor_suffix|description|metadata\[(?!transaction_id\]).+)$/,
   refusedBy: (result) => [errorOf(bodyOf(result, 400))?.param ?? ''],
-  pathOf: (name) => name.replaceAll(']', '').split('['),
+  // Stripe requires the name and the address of a shipping together, so all of it is left out.
+  pathOf: (name) => (name.startsWith('shipping') ? ['shipping'] : name.replaceAll(']', '').split('[')),
 };
 
 /** Creates the payment method of an attempt, which charges nothing. */

@@ -5,6 +5,7 @@ import type { AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connector
 import type { Operation } from '#src/connectors/connector.ts';
 import { encodeForm, type FormValue } from '#src/connectors/form-body.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
+import { phoneNumberOf } from '#src/connectors/phone-number.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
@@ -77,7 +78,7 @@ export function paymentMethodFields({ customerPayer }: PaymentAttempt, { card }:
     billing_details: {
       name: card.holderName || undefined,
       email: customerPayer.email || undefined,
-      phone: phoneOf(customerPayer),
+      phone: phoneNumberOf(customerPayer),
       address: addressOf(customerPayer.billingAddress),
     },
   } satisfies Wire<Stripe.PaymentMethodCreateParams>;
@@ -101,6 +102,7 @@ export function intentFields(
     payment_method_types: ['card'],
     statement_descriptor_suffix: descriptorOf(softDescriptor),
     description: facts.description.slice(0, MAX_DESCRIPTION_LENGTH) || undefined,
+    shipping: shippingOf(facts.customerPayer),
     metadata: {
       ...metadataOf(facts),
       transaction_id: facts.transactionId,
@@ -140,7 +142,6 @@ export function confirmFields(
   return {
     payment_method: paymentMethodId,
     return_url: attempt.returnUrl,
-    shipping: shippingOf(attempt.customerPayer),
     payment_method_options: {
       card: {
         request_three_d_secure: threeDSecure ? 'automatic' : wanted,
@@ -223,11 +224,6 @@ function reasonOf(reason: string | undefined): Stripe.RefundCreateParams.Reason 
   }
 }
 
-function phoneOf({ phone }: CustomerPayer): string | undefined {
-  if (!phone?.number) return undefined;
-  return phone.countryCode ? `+${phone.countryCode.replace('+', '')}${phone.number}` : phone.number;
-}
-
 function addressOf(address: Address | undefined) {
   if (!address) return undefined;
   const { addressLine1, addressLine2, neighborhood, city, state, zipCode, country } = address;
@@ -245,5 +241,5 @@ function addressOf(address: Address | undefined) {
 function shippingOf(payer: CustomerPayer) {
   const name = [payer.firstName, payer.lastName].filter(Boolean).join(' ');
   const address = addressOf(payer.shippingAddress);
-  return name !== '' && address?.line1 ? { name, phone: phoneOf(payer), address } : undefined;
+  return name !== '' && address?.line1 ? { name, phone: phoneNumberOf(payer), address } : undefined;
 }

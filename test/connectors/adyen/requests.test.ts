@@ -42,8 +42,6 @@ const purchase = additionalData({
         brand: 'Air',
         skuCode: 'F-1',
       },
-      { name: 'Seat' },
-      { name: 'Bag', quantity: 3, unitAmount: { value: '8.405' } },
     ],
   },
   airline: {

@@ -4,9 +4,9 @@ import { invalid } from './fake-wire.ts';
 /** Parameters of this API version; others are refused, as by Stripe. */
 const KNOWN: Record<string, string> = {
   create:
-    'amount currency capture_method payment_method_types description metadata statement_descriptor_suffix customer expand',
+    'amount currency capture_method payment_method_types description metadata statement_descriptor_suffix shipping customer expand',
   confirm:
-    'payment_method payment_method_options return_url capture_method error_on_requires_action off_session shipping expand',
+    'payment_method payment_method_options return_url capture_method error_on_requires_action off_session expand',
   update: 'description metadata statement_descriptor_suffix expand',
   capture: 'amount_to_capture metadata expand',
   cancel: 'cancellation_reason expand',

@@ -44,6 +44,35 @@ describe('a soft descriptor', () => {
   );
 });
 
+describe('a shipping address', () => {
+  const PAYER = {
+    firstName: 'Ana',
+    lastName: 'Gómez',
+    shippingAddress: { addressLine1: '7-35 # 12', city: 'Bogotá', country: 'CO' },
+  };
+  const SHIPPING = { name: 'Ana Gómez', address: { line1: '7-35 # 12', city: 'Bogotá', country: 'CO' } };
+
+  it('a shipping address is sent with the intent, which charges nothing, not with the confirmation', async () => {
+    await paid(stripe, withPayer(PAYER));
+    expect(requestsOf(CREATE)[0]?.fields.shipping).toEqual(SHIPPING);
+    expect(requestsOf(CONFIRM)[0]?.fields).not.toHaveProperty('shipping');
+  });
+
+  it.each(['shipping[address][line1]', 'shipping[address][country]', 'shipping[phone]', 'shipping'])(
+    'a payment whose shipping address Stripe refuses (%s) is made without the address, and found by a look-up',
+    async (param) => {
+      stripe.fake.fail(CREATE, refusing(param));
+      const { attempt } = await paid(stripe, withPayer(PAYER));
+      const [first, second, ...others] = requestsOf(CREATE);
+      expect([first?.fields.shipping, second?.fields.shipping, others]).toEqual([SHIPPING, undefined, []]);
+      expect(second?.key).toBe(first?.key);
+      expect(requestsOf(CONFIRM)).toHaveLength(1);
+      stripe.fake.advance(120_000);
+      expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind: 'approved' });
+    },
+  );
+});
+
 describe('fields that Stripe refuses before charging', () => {
   it.each([
     [{ email: 'ana@example', phone: { number: '300' } }, { phone: '300' }],
@@ -102,7 +131,7 @@ describe('fields that Stripe refuses before charging', () => {
   });
 
   it('a refused field is not left out of a confirmation, which charges', async () => {
-    stripe.fake.fail(CONFIRM, refusing('shipping[phone]'));
+    stripe.fake.fail(CONFIRM, refusing('return_url'));
     expect(await stripe.connection.pay(cardAttempt(APPROVE))).toMatchObject({ kind: 'not_sent' });
     expect(requestsOf(CONFIRM)).toHaveLength(1);
   });
