@@ -181,8 +181,8 @@ export type LookUp = {
 
 /** News from outside about a sent transaction. It says where to look, never what happened. */
 export type Hint = {
-  /** The provider's own reference for the transaction, from a genuine notification. */
-  readonly reference?: string;
+  /** The `providerPaymentId` in a genuine notification about the transaction. */
+  readonly providerPaymentId?: string;
   /** Query string of the returning payer, without the question mark. Untrusted: anyone may have written it. */
   readonly returnQuery?: string;
 };
@@ -199,7 +199,7 @@ export type LookedUp =
   | { readonly kind: 'wallet_redirect' | 'wallet_enrollment'; readonly attempt: AttemptFacts }
   | ({
       readonly kind: OperationKind;
-      /** References of the payment's other transactions, which therefore cannot be this operation's. */
+      /** The `providerPaymentId`s of the payment's other transactions: none of them can be this operation. */
       readonly claimed: readonly string[];
     } & Pick<Operation, 'merchantReference' | 'description' | 'reason' | 'payment' | 'target'>);
 
@@ -241,9 +241,9 @@ export type NotificationReading =
 
 /** The transaction that a notification is about. */
 export type NotificationSubject = {
-  /** Our id, or the provider's own as in an outcome's `reference`; at least one is set. */
+  /** Our id, or the provider's as in an outcome's `providerPaymentId`; at least one is set. */
   readonly transactionId?: string;
-  readonly reference?: string;
+  readonly providerPaymentId?: string;
   /**
    * The outcome that the signature covers, with the money that the provider reports. It counts only if the connection
    * has no look-up and the outcome fits the record.
@@ -265,10 +265,10 @@ export type SignedOutcome = {
    */
   readonly undoneBy?: string;
   /**
-   * Set if the notification reports a capture or refund of this transaction, which has its own `reference`. It was made
-   * at the provider itself, or the notification does not identify our transaction for it.
+   * Set if the notification reports a capture or refund of this transaction, which has its own `providerPaymentId`. It
+   * was made at the provider itself, or the notification does not identify our transaction for it.
    */
   readonly operation?: 'CAPTURE' | 'REFUND';
-  /** The provider's reference of the payment involved: another charge may have our reference. */
+  /** The `providerPaymentId` of the payment involved: another charge may have our reference. */
   readonly paidReference?: string;
 };

@@ -28,11 +28,23 @@ export type Totals = {
 /** Fields common to every outcome that a provider reports. */
 type Reported = {
   readonly providerData: ProviderData;
+} & Named;
+
+/** The two names that a provider's report gives a transaction. Both are stored with it; absent: an earlier one is kept. */
+type Named = {
   /**
-   * Reference with which the connector acts on the transaction later: the provider's own id, or several encoded ids.
-   * Opaque to the core, at most 512 characters, stored with the transaction. Absent: an earlier reference is kept.
+   * Address with which the connector finds the provider's object again: the provider's own id, or several encoded ids.
+   * Opaque to the core, at most 512 characters.
    */
   readonly reference?: string;
+  /**
+   * The id by which the provider itself names this movement of money (the payment, the capture or the refund), exactly
+   * as its notifications and its dashboard show it, at most 255 characters. Often part of `reference`, but external
+   * captures and refunds have it, too. The core compares it: equal ids are the same money, and different ids are
+   * different money. So it never changes for a movement that happened, and is absent for an object that moves no money,
+   * such as an order that nobody has paid yet, unless a payment keeps the object's id.
+   */
+  readonly providerPaymentId?: string;
 };
 
 /** Field of the two outcomes that may change a final state. */
@@ -90,14 +102,13 @@ export type Outcome =
   /**
    * It may have happened (timeout, reset, 5xx, unreadable response): never resent or sent elsewhere, never "failed".
    */
-  | {
+  | (Named & {
       readonly kind: 'unknown';
       readonly detail: string;
       readonly providerData: ProviderData | undefined;
-      readonly reference?: string;
       /** Needs manual review: money may have moved without a request. `detail` says why. */
       readonly alarm?: true;
-    };
+    });
 
 /** Makes the compiler check that every outcome is handled. */
 export function assertNever(outcome: never): never {

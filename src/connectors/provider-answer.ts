@@ -196,6 +196,7 @@ export function approvedOutcome(
   reported: {
     readonly providerData: ProviderData;
     readonly reference?: string;
+    readonly providerPaymentId?: string;
     readonly alarm?: true;
     readonly corrects?: true;
   },

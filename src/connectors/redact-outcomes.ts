@@ -41,7 +41,9 @@ function redactReading(reading: NotificationReading): NotificationReading {
 }
 
 /** Fields of an outcome that must stay unchanged for later use, even if they happen to look like a card number. */
-const IDENTIFIERS: ReadonlySet<string> = new Set(['reference', 'networkTransactionId', 'enrolledToken']);
+const IDENTIFIERS: ReadonlySet<string> = new Set([
+  ...['reference', 'providerPaymentId', 'networkTransactionId', 'enrolledToken'],
+]);
 
 /** Returns the outcome without card data; a redirect to a URL that contains card data becomes `unknown`. */
 function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {

@@ -14,6 +14,7 @@ import {
   type Change,
   type MethodChange,
   NOTHING_ELSE,
+  type TransactionChange,
   type Unapplied,
 } from './model/change.ts';
 import { type CheckSchedule, variedPauseS } from './model/schedule.ts';
@@ -206,7 +207,7 @@ export async function writeNextAttempt(
 }
 
 /** The end of an attempt that is followed by another. */
-type EndedAttempt = { readonly status: Transaction_Status; readonly reference: string | undefined };
+type EndedAttempt = Pick<TransactionChange, 'status' | 'reference' | 'providerPaymentId'>;
 
 /** Reads the current payment with its transactions. @throws Error if it does not exist. */
 export async function loadPayment(

@@ -79,7 +79,12 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         response: answer,
         event: 'payment.purchase',
         transaction: {
-          ...{ id: payment.transactionId, status: 'SUCCEEDED', reference: undefined },
+          ...{
+            id: payment.transactionId,
+            status: 'SUCCEEDED',
+            reference: undefined,
+            providerPaymentId: undefined,
+          },
           ...{ awaitsPayer: false, fence: 0, isFenced: false, checkInS: undefined },
         },
       });

@@ -85,6 +85,8 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
     const { outcome, requests } = await makeAt(written(call.approval), call, suite);
     expect(outcome).toMatchObject({ kind: approvedAs });
     expect(requests).toEqual([expect.stringContaining(call.key)]);
+    // A cancel moves no money, so a provider need not name it.
+    if (call.name !== 'cancel' && !(call.of ?? '').includes('cancel')) expectNamed(outcome);
   });
 
   it('a call is not_sent, or unknown for a look-up or a repeat, if the connection is refused', async () => {
@@ -103,6 +105,11 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
       expect((await makeAt(written(answer), call, suite)).outcome).toMatchObject({ kind });
     });
   }
+}
+
+/** Checks that an outcome has the id by which the provider names the movement of money. */
+export function expectNamed(outcome: Outcome | undefined): void {
+  expect(outcome).toMatchObject({ providerPaymentId: expect.stringMatching(/^[^\s/]{1,255}$/) });
 }
 
 async function expectUnknown(call: ConformingCall, suite: CallSuite, brokenAnswer: string): Promise<void> {

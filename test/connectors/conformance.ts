@@ -9,7 +9,7 @@ import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import type { Secret } from '#src/secret.ts';
 import { freePort } from '../support/free-port.ts';
 import { brokenAnswers, ENDLESS_ANSWERS } from './broken-answers.ts';
-import { type ConformingCall, describeCalls, untilAsked } from './conformance-calls.ts';
+import { type ConformingCall, describeCalls, expectNamed, untilAsked } from './conformance-calls.ts';
 import type { ConformingAnswer } from './conforming-answers.ts';
 import {
   httpAnswer,
@@ -136,7 +136,9 @@ export function describeConformance(subject: ConformingConnector): void {
           const answer = httpAnswer(row.status ?? approval.status, body);
           const server = await suite.serve((socket) => socket.write(answer));
           const connection = suite.connect(`http://127.0.0.1:${server.port}`);
-          expect(await suite.pay(connection, attempt)).toMatchObject({ kind: row.outcome });
+          const outcome = await suite.pay(connection, attempt);
+          expect(outcome).toMatchObject({ kind: row.outcome });
+          if (outcome.kind === 'approved') expectNamed(outcome);
           expect(server.requests).toHaveLength(1);
         });
       }

@@ -51,7 +51,7 @@ function keepingChange({ paymentId, transactionId, vault }: Claim): StoredChange
     ...{ accountId: ACCOUNT_ONE, paymentId, version: 0, event: 'payment.purchase' },
     ...{ status: 'SUCCEEDED', record: Buffer.from('approved'), response: Buffer.from('answer') },
     transaction: {
-      ...{ id: transactionId, status: 'SUCCEEDED', reference: undefined },
+      ...{ id: transactionId, status: 'SUCCEEDED', reference: undefined, providerPaymentId: undefined },
       ...{ awaitsPayer: false, fence: 0, isFenced: false, checkInS: undefined },
     },
     method: {

@@ -59,7 +59,7 @@ const refund = ({ id }: Payment, value?: string) =>
 
 const rows = () =>
   payments.tables.query(
-    "SELECT status, reference, amount_minor_units::integer AS minor_units FROM transaction WHERE type = 'CHARGEBACK' ORDER BY created_at, id",
+    "SELECT status, provider_payment_id AS reference, amount_minor_units::integer AS minor_units FROM transaction WHERE type = 'CHARGEBACK' ORDER BY created_at, id",
   );
 
 it('a dispute makes the payment IN_DISPUTE, then CHARGEBACK when lost, and prevents refunds', async () => {

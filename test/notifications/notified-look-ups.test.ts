@@ -145,33 +145,35 @@ it('a notification that comes after a settled one is looked up two seconds after
   expect([asked.length, await queued()]).toEqual([2, 0]);
 });
 
-it('each reference that notifications name gets its own look-up, one after the other', async () => {
+it('each provider id that notifications name gets its own look-up, one after the other', async () => {
   const payment = await payments.pay({ wallet: true });
-  for (const reference of ['a', 'b', 'c']) await notify(payment, 3, { reference });
+  for (const providerPaymentId of ['a', 'b', 'c']) await notify(payment, 3, { providerPaymentId });
   for (let round = 1; round <= 3; round++) {
     await checkAt()();
     expect([asked.length, await queued()]).toEqual([round, 9 - 3 * round]);
     expect(await dueInS(payment)).toBeLessThanOrEqual(round < 3 ? 2 : 60);
     await pass(2);
   }
-  expect(asked.map(({ hint }) => hint?.reference).sort()).toEqual(['a', 'b', 'c']);
+  expect(asked.map(({ hint }) => hint?.providerPaymentId).sort()).toEqual(['a', 'b', 'c']);
 });
 
 it('a notification whose look-up the provider does not answer delays no other notification', async () => {
   const payment = await payments.pay({ wallet: true });
-  await notify(payment, 1, { reference: 'silent' });
-  await notify(payment, 1, { reference: 'known' });
+  await notify(payment, 1, { providerPaymentId: 'silent' });
+  await notify(payment, 1, { providerPaymentId: 'known' });
   for (let round = 1; round <= 3; round++) {
-    await checkAt(async (query) => (query.hint?.reference === 'silent' ? UNKNOWN : saysWhatIsSo(query)))();
+    await checkAt(async (query) =>
+      query.hint?.providerPaymentId === 'silent' ? UNKNOWN : saysWhatIsSo(query),
+    )();
     await pass(2);
   }
-  expect(asked.map(({ hint }) => hint?.reference)).toContain('known');
+  expect(asked.map(({ hint }) => hint?.providerPaymentId)).toContain('known');
   expect(await queued()).toBe(1);
 });
 
-it('a second reference is looked up within two seconds, however old its notification is', async () => {
+it('a second provider id is looked up within two seconds, however old its notification is', async () => {
   const payment = await payments.pay({ wallet: true });
-  for (const reference of ['one', 'another']) await notify(payment, 1, { reference });
+  for (const providerPaymentId of ['one', 'another']) await notify(payment, 1, { providerPaymentId });
   await payments.tables.query(`UPDATE notification SET received_at = ${earlier('received_at', '1 hour')}`);
   await checkAt()();
   expect([asked.length, results, await queued()]).toEqual([1, ['unchanged'], 1]);
@@ -182,7 +184,7 @@ it('a second reference is looked up within two seconds, however old its notifica
   expect(row?.due_in_s).toBeLessThanOrEqual(2);
   await payments.makeDue();
   await checkAt()();
-  expect(new Set(asked.map(({ hint }) => hint?.reference))).toEqual(new Set(['one', 'another']));
+  expect(new Set(asked.map(({ hint }) => hint?.providerPaymentId))).toEqual(new Set(['one', 'another']));
   expect(await queued()).toBe(0);
 });
 

@@ -56,7 +56,7 @@ export function checkAt(lookUp = saysWhatIsSo): () => Promise<number> {
 export async function notify(
   { transactions }: Payment,
   times = 1,
-  told: { transactionId?: string | undefined; reference?: string; dispute?: Dispute } = {},
+  told: { transactionId?: string | undefined; providerPaymentId?: string; dispute?: Dispute } = {},
 ): Promise<void> {
   for (let i = 0; i < times; i++) {
     const stored = await insertNotification(payments.database, {

@@ -104,15 +104,18 @@ describe('notifications', () => {
     expect(await payments.tables.query('SELECT 1 FROM notification')).toEqual([]);
   });
 
-  it('the reference in a notification is passed to the look-up', async () => {
+  it('the provider’s id in a notification is passed to the look-up', async () => {
     const payment = await payments.pay({ wallet: true });
     const hints: unknown[] = [];
     const lookUp: ProviderConnection['lookUp'] = async (query) => {
       hints.push(query.hint);
       return { kind: 'unknown', detail: 'silence', providerData: undefined };
     };
-    await notify(connectionOf({ lookUp }), { transactionId: transactionOf(payment), reference: '4711' });
-    expect(hints).toEqual([{ reference: '4711' }]);
+    await notify(connectionOf({ lookUp }), {
+      transactionId: transactionOf(payment),
+      providerPaymentId: '4711',
+    });
+    expect(hints).toEqual([{ providerPaymentId: '4711' }]);
   });
 
   it('a notification that is delivered twice is stored once', async () => {
@@ -125,7 +128,7 @@ describe('notifications', () => {
   });
 
   it('a notification without a matching transaction is retried for two days, then marked unmatched', async () => {
-    await notify(connectionOf(), { reference: 'pi_unknown' });
+    await notify(connectionOf(), { providerPaymentId: 'pi_unknown' });
     const again = () => payments.tables.query('SELECT check_at > now() AS again, result FROM notification');
     expect(await again()).toEqual([{ again: true, result: null }]);
     await pass(2 * 86_400 - 60);
@@ -138,12 +141,12 @@ describe('notifications', () => {
     expect(results).toEqual(['unmatched']);
   });
 
-  it('a notification with both a transaction ID and a reference is matched by the transaction ID', async () => {
+  it('a notification with both a transaction ID and the provider’s is matched by the transaction ID', async () => {
     const payment = await payments.pay();
-    await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
+    await payments.tables.query("UPDATE transaction SET provider_payment_id = 'theirs'");
     const transactionId = randomUUID();
-    await notify(connectionOf(), { transactionId, reference: 'theirs' });
-    await notify(connectionOf(), { reference: 'theirs' });
+    await notify(connectionOf(), { transactionId, providerPaymentId: 'theirs' });
+    await notify(connectionOf(), { providerPaymentId: 'theirs' });
     const named = await payments.tables.query(
       'SELECT transaction_id AS id FROM notification ORDER BY received_at',
     );
@@ -151,10 +154,10 @@ describe('notifications', () => {
     expect(results).toEqual(['unchanged']);
   });
 
-  it('a notification with an unknown transaction ID is marked unmatched, even if its reference is known', async () => {
+  it('a notification with an unknown transaction ID is marked unmatched, even if the provider’s is known', async () => {
     await payments.pay();
-    await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
-    await notify(connectionOf(), { transactionId: randomUUID(), reference: 'theirs' });
+    await payments.tables.query("UPDATE transaction SET provider_payment_id = 'theirs'");
+    await notify(connectionOf(), { transactionId: randomUUID(), providerPaymentId: 'theirs' });
     await pass(3 * 86_400);
     await checkDue(depsOf(connectionOf()));
     expect(results).toEqual(['unmatched']);
@@ -165,7 +168,7 @@ describe('notifications', () => {
       expect(newsPauseS(ageS * 1_000)).toBeGreaterThanOrEqual(2);
       expect(newsPauseS(ageS * 1_000)).toBeLessThanOrEqual(Math.min(2 + ageS / 3, 3_600));
     }
-    await notify(connectionOf(), { reference: 'pi_unknown' });
+    await notify(connectionOf(), { providerPaymentId: 'pi_unknown' });
     // The search uses the same pauses.
     for (const ageS of [60, 1_000, 86_400]) {
       await payments.tables.query(

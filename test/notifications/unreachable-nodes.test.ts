@@ -13,12 +13,12 @@ import { interleave } from '../support/interleave.ts';
 
 onOperatedPayments({ empties: 'payment, transaction, notification' });
 
-const REFERENCE = 'find_referred_transaction';
+const REFERENCE = 'find_transaction_of_provider_payment';
 const news = () =>
   payments.tables.query('SELECT transaction_id, check_at IS NOT NULL AS searched FROM notification');
 
-/** Receives a notification. @returns how often a transaction was sought by reference, and when checks are due. */
-async function receive(database: Database, subject: { transactionId?: string; reference?: string }) {
+/** Receives a notification. @returns how often a transaction was sought by the provider's id, and when checks are due. */
+async function receive(database: Database, subject: { transactionId?: string; providerPaymentId?: string }) {
   let searches = 0;
   const wakes: (number | undefined)[] = [];
   const connection: ProviderConnection = {
@@ -40,24 +40,24 @@ async function receive(database: Database, subject: { transactionId?: string; re
   return { searches, wakes };
 }
 
-it('a notification with only a reference is acknowledged before nodes of a distributed database are searched', async () => {
+it('a notification with only the provider’s id is acknowledged before nodes of a distributed database are searched', async () => {
   const distributed = { ...payments.database, isDistributed: true };
   const payment = await payments.pay();
   const transactionId = payment.transactions?.id ?? '';
-  expect(await receive(distributed, { reference: 'r-1' })).toEqual({ searches: 0, wakes: [0] });
+  expect(await receive(distributed, { providerPaymentId: 'r-1' })).toEqual({ searches: 0, wakes: [0] });
   expect(await news()).toEqual([{ transaction_id: null, searched: true }]);
   await payments.tables.query('DELETE FROM notification');
-  await receive(distributed, { transactionId, reference: 'r-1' });
+  await receive(distributed, { transactionId, providerPaymentId: 'r-1' });
   // Its check is due, so that nothing is left to search.
   expect(await news()).toEqual([{ transaction_id: transactionId, searched: false }]);
   const single = { ...payments.database, isDistributed: false };
-  expect((await receive(single, { reference: 'r-1' })).searches).toBe(1);
+  expect((await receive(single, { providerPaymentId: 'r-1' })).searches).toBe(1);
 });
 
 it('news whose node is unavailable stays due and delays no other news, but a fault stops the search', async () => {
-  for (const reference of ['r-1', 'r-2']) {
+  for (const providerPaymentId of ['r-1', 'r-2']) {
     await insertNotification(payments.database, {
-      ...{ connectionId: 'ledger', deduplicationKey: randomUUID(), subjects: [{ reference }] },
+      ...{ connectionId: 'ledger', deduplicationKey: randomUUID(), subjects: [{ providerPaymentId }] },
       ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
     });
   }

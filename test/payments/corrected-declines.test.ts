@@ -20,11 +20,11 @@ import { onScriptedPayments, payments } from './scripted-payments.ts';
 onScriptedPayments();
 
 const DECLINED: Outcome = {
-  ...{ kind: 'declined', iso8583Code: '51', advice: 'NONE', reference: 'paid-1' },
+  ...{ kind: 'declined', iso8583Code: '51', advice: 'NONE', providerPaymentId: 'paid-1' },
   providerData: create(ProviderDataSchema, { status: 'NO' }),
 };
 const CORRECTED: Outcome = {
-  ...{ kind: 'approved', reference: 'paid-1', corrects: true, authorizationCode: 'A1' },
+  ...{ kind: 'approved', providerPaymentId: 'paid-1', corrects: true, authorizationCode: 'A1' },
   ...{ retrievalReferenceNumber: '', providerData: create(ProviderDataSchema, { status: 'YES' }) },
 };
 
@@ -139,8 +139,8 @@ it('a correction waits if the record was read before the next attempt ended', as
 });
 
 it.each([
-  ['another charge under our reference', { reference: 'paid-2' }],
-  ['a charge without a reference', { reference: undefined }],
+  ['another charge under our reference', { providerPaymentId: 'paid-2' }],
+  ['a charge without an id', { providerPaymentId: undefined }],
   ['an approval that is not a correction', { corrects: undefined }],
 ])('%s changes nothing, and raises an alarm', async (_what, over) => {
   const paid = await pay([DECLINED]);

@@ -32,7 +32,7 @@ async function sign(
   minorUnits = 10_000n,
   { on = deps, corrects = true } = {},
 ) {
-  const told = { providerData: create(ProviderDataSchema, { status }), reference: 'operation-1' };
+  const told = { providerData: create(ProviderDataSchema, { status }), providerPaymentId: 'operation-1' };
   const approved = {
     kind: 'approved',
     ...told,

@@ -29,11 +29,11 @@ const signed: NotificationSubject[] = [];
 async function sign(
   payment: Payment,
   operation: 'CAPTURE' | 'REFUND',
-  { minorUnits = 2_500n, reference = 'psp-1', currency = 'USD', paid = 'paid-1' } = {},
+  { minorUnits = 2_500n, providerPaymentId = 'psp-1', currency = 'USD', paid = 'paid-1' } = {},
   on = deps,
 ): Promise<string> {
   const outcome: Outcome = {
-    ...{ kind: 'approved', providerData: create(ProviderDataSchema), reference },
+    ...{ kind: 'approved', providerData: create(ProviderDataSchema), providerPaymentId },
     ...{ authorizationCode: '', retrievalReferenceNumber: '' },
   };
   const transactionId = idOf(payment);
@@ -67,10 +67,10 @@ async function check(on = deps): Promise<string> {
   return results.join(', ') || 'waiting';
 }
 
-it('a signed refund at a provider without look-up is recorded once for each reference', async () => {
+it('a signed refund at a provider without look-up is recorded once for each provider id', async () => {
   const payment = await payments.pay();
   const told = [await sign(payment, 'REFUND'), await sign(payment, 'REFUND')];
-  expect([...told, await sign(payment, 'REFUND', { reference: 'psp-2' })]).toEqual([
+  expect([...told, await sign(payment, 'REFUND', { providerPaymentId: 'psp-2' })]).toEqual([
     'applied',
     'unchanged',
     'applied',
@@ -79,12 +79,12 @@ it('a signed refund at a provider without look-up is recorded once for each refe
   expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
 });
 
-it('a signed refund waits while our own is in flight, and is recognized as ours by our reference', async () => {
+it('a signed refund waits while our own is in flight, and is recognized as ours by the provider’s id', async () => {
   const payment = await payments.pay();
   payments.provider.next.push('delays it');
   await refund(payment, '25');
   expect(await sign(payment, 'REFUND')).toBe('waiting');
-  await payments.tables.query("UPDATE transaction SET reference = 'psp-1' WHERE type = 'REFUND'");
+  await payments.tables.query("UPDATE transaction SET provider_payment_id = 'psp-1' WHERE type = 'REFUND'");
   expect(await check()).toBe('unchanged');
   expect(await others(payment)).toEqual(['REFUND PENDING 2500']);
 });
@@ -140,7 +140,7 @@ it.each([
 it('a signed operation of another charge under our reference raises an alarm and changes nothing', async () => {
   const payment = await payments.pay();
   const authorized = await payments.pay({ capture: false });
-  await payments.tables.query("UPDATE transaction SET reference = 'paid-1'");
+  await payments.tables.query("UPDATE transaction SET provider_payment_id = 'paid-1'");
   expect(await sign(payment, 'REFUND', { paid: 'paid-2' })).toBe('unchanged');
   expect(await sign(authorized, 'CAPTURE', { paid: 'paid-2' })).toBe('unchanged');
   expect([await others(payment), await others(authorized), alarms]).toEqual([
@@ -154,14 +154,14 @@ it('a signed operation of another charge under our reference raises an alarm and
 it('a signed refund waits for its capture, whose notification may come later', async () => {
   const payment = await payments.pay({ capture: false });
   expect([await sign(payment, 'REFUND'), alarms]).toEqual(['waiting', []]);
-  expect(await sign(payment, 'CAPTURE', { minorUnits: 4_000n, reference: 'psp-2' })).toBe('applied');
+  expect(await sign(payment, 'CAPTURE', { minorUnits: 4_000n, providerPaymentId: 'psp-2' })).toBe('applied');
   expect(await check()).toBe('applied');
   expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 4000', 'REFUND SUCCEEDED 2500']);
 });
 
 it('a signed refund waits for a capture while even one minor unit is left to capture', async () => {
   const payment = await payments.pay({ capture: false });
-  expect(await sign(payment, 'CAPTURE', { minorUnits: 9_999n, reference: 'psp-2' })).toBe('applied');
+  expect(await sign(payment, 'CAPTURE', { minorUnits: 9_999n, providerPaymentId: 'psp-2' })).toBe('applied');
   expect([await sign(payment, 'REFUND', { minorUnits: 10_000n }), alarms]).toEqual(['waiting', []]);
 });
 

@@ -69,7 +69,7 @@ it.each<[string, Behaviour, { capture: boolean }, Outcome]>([
 async function approve(payment: Payment, paidReference: string): Promise<string[]> {
   const transactionId = idOf(payment);
   const codes = { authorizationCode: '', retrievalReferenceNumber: '' };
-  const outcome: Outcome = { kind: 'approved', providerData, reference: paidReference, ...codes };
+  const outcome: Outcome = { kind: 'approved', providerData, providerPaymentId: paidReference, ...codes };
   const signed = { outcome, minorUnits: 10_000n, currency: 'USD', paidReference };
   const connection: ProviderConnection = {
     ...payments.provider.connection,
@@ -95,7 +95,7 @@ async function approve(payment: Payment, paidReference: string): Promise<string[
   });
   return told;
 }
-const setReference = () => payments.tables.query("UPDATE transaction SET reference = 'ours'");
+const setReference = () => payments.tables.query("UPDATE transaction SET provider_payment_id = 'ours'");
 
 it('the first signed report of an unknown outcome decides which charge is the payment', async () => {
   payments.provider.next.push('does it, unanswered');
@@ -103,8 +103,8 @@ it('the first signed report of an unknown outcome decides which charge is the pa
   await setReference();
   expect(await approve(payment, 'theirs')).toEqual(['applied']);
   expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
-  const [row] = await payments.tables.query('SELECT reference FROM transaction');
-  expect(row).toEqual({ reference: 'theirs' });
+  const [row] = await payments.tables.query('SELECT provider_payment_id FROM transaction');
+  expect(row).toEqual({ provider_payment_id: 'theirs' });
 });
 
 it('a signed approval of another charge does not end a payment that waits for its payer', async () => {

@@ -70,11 +70,11 @@ it('a payment that can be neither looked up nor canceled gets the response PENDI
   expect(await openCount()).toBe(1);
 });
 
-it('a notification prompts a look-up of an open outcome at once, with its reference', async () => {
+it('a notification prompts a look-up of an open outcome at once, with its provider id', async () => {
   const attempt = await claimAttempt(database);
   await check(connectionOf(UNKNOWN));
   await tables.query("UPDATE payment SET answer = 'PENDING'");
-  const hint = { reference: 'pi_1' };
+  const hint = { providerPaymentId: 'pi_1' };
   const news = { ...hint, transactionId: attempt.transactionId };
   expect(await notified(depsOf(UNKNOWN), 'scripted', news)).toBe('waiting');
   await tables.query('DELETE FROM notification');

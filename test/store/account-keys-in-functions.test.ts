@@ -51,7 +51,13 @@ async function runAll(): Promise<void> {
   const { connectionId, connectionIdentity, minorUnits, currency, capture, type } = claim;
   const status = 'PENDING';
   const columns = { connectionId, connectionIdentity, minorUnits, currency, capture, type, status };
-  const unset = { parentId: undefined, reference: undefined, vaultedToken: undefined, checkInS: undefined };
+  const unset = {
+    parentId: undefined,
+    reference: undefined,
+    providerPaymentId: undefined,
+    vaultedToken: undefined,
+    checkInS: undefined,
+  };
   const added = { ...columns, ...unset, id: randomUUID(), isFinal: false };
   const parent = { id: attempt.transactionId, checkInS: 1 };
   const all = { added, parent, method: kept, reopens: session, retakes: session, isFenced: true };

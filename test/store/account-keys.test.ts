@@ -27,7 +27,7 @@ const OPERATOR = 'for an operator, or for the start of the service';
 const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_account_keys: FIRST,
   find_accounts_by_digits: FIRST,
-  find_referred_transaction: FIRST,
+  find_transaction_of_provider_payment: FIRST,
   count_open_attempts: OF_ALL,
   count_open_later: OF_ALL,
   find_due_transactions: OF_ALL,
@@ -48,7 +48,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   touch_operator_session: OPERATOR,
   delete_operator_session: OPERATOR,
   list_account_names: OPERATOR,
-  find_payments_by_reference: OPERATOR,
+  find_payments_by_provider_payment: OPERATOR,
   is_distributed: OPERATOR,
   list_account_nodes: OPERATOR,
   list_account_ids: OF_ALL,

@@ -134,7 +134,7 @@ function mostTouched(nodes: readonly Node[]): number {
 const everything = { accountIds: [ACCOUNT_ONE], status: undefined, from: undefined, before: undefined };
 const served: OpenNews = {
   ...{ accountId: ACCOUNT_ONE, connectionId: 'silent', deduplicationKey: '1', subject: 0 },
-  ...{ reference: undefined, dispute: undefined, body: Buffer.alloc(0), query: '', headers: '{}' },
+  ...{ providerPaymentId: undefined, dispute: undefined, body: Buffer.alloc(0), query: '', headers: '{}' },
   ...{ kind: 'notification', receivedAt: new Date(), ageMs: 0, readAt: '2999-01-01T00:00:00Z' },
 };
 

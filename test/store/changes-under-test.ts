@@ -9,12 +9,13 @@ export type ChangeOptions = Partial<Omit<StoredChange, 'transaction'>> & Partial
 
 /** Returns a change with a known outcome. Its record and response contain `name`. */
 export function changeOf(changed: Changed, name: string, options: ChangeOptions = {}): StoredChange {
-  const { id, reference, awaitsPayer, fence, isFenced, checkInS, ...more } = options;
+  const { id, reference, providerPaymentId, awaitsPayer, fence, isFenced, checkInS, ...more } = options;
   return {
     ...{ accountId: ACCOUNT_ONE, paymentId: changed.paymentId, version: 0, status: name },
     ...{ record: recordOf(name), event: 'payment.purchase', response: responseOf(name) },
     transaction: {
-      ...{ id: id ?? changed.transactionId, status: name, reference, awaitsPayer: awaitsPayer ?? false },
+      ...{ id: id ?? changed.transactionId, status: name, reference, providerPaymentId },
+      ...{ awaitsPayer: awaitsPayer ?? false },
       ...{ fence: fence ?? 0, isFenced: isFenced ?? false, checkInS },
     },
     ...more,

@@ -108,9 +108,9 @@ onCitus('a node that is down (skipped unless CITUS_URL names a coordinator)', ()
     expect(await takeDue(database, connection, { limit: 10, leaseS: 60 })).toEqual([]);
   });
 
-  it('while a node is down, references on other nodes are found, and no reference is reported as unknown', async () => {
-    const find = (reference: string) =>
-      findNotifiedTransaction(database, { ...connection, transactionId: undefined, reference });
+  it('while a node is down, provider ids on other nodes are found, and no id is reported as unknown', async () => {
+    const find = (providerPaymentId: string) =>
+      findNotifiedTransaction(database, { ...connection, transactionId: undefined, providerPaymentId });
     expect((await find(`of ${accountUp}`))?.accountId).toBe(accountUp);
     await expect(find(`of ${accountDown}`)).rejects.toSatisfy(isUnavailable);
   });

@@ -51,13 +51,15 @@ async function onlyNews(attempt: OpenAttempt): Promise<OpenNews> {
 describe('notifications', () => {
   it('a notification is stored once, with the account and transaction of each subject', async () => {
     const [one, two] = [await claimAttempt(database), await claimAttempt(database)];
-    await tables.query("UPDATE transaction SET reference = 'theirs' WHERE id = $1", [two.transactionId]);
+    await tables.query("UPDATE transaction SET provider_payment_id = 'theirs' WHERE id = $1", [
+      two.transactionId,
+    ]);
     const unknown = randomUUID();
     const subjects = [
       { transactionId: one.transactionId },
-      { reference: 'theirs' },
+      { providerPaymentId: 'theirs' },
       { transactionId: unknown },
-      { reference: 'unknown' },
+      { providerPaymentId: 'unknown' },
     ];
     const named = { connectionId: 'scripted', deduplicationKey: 'one', kind: 'notification', ageMs: 0 };
     const expected = [
@@ -66,12 +68,12 @@ describe('notifications', () => {
         subject: 0,
         accountId: ACCOUNT_ONE,
         transactionId: one.transactionId,
-        reference: undefined,
+        providerPaymentId: undefined,
       },
-      // Only the search, which reads every account, finds the transaction with a provider's reference.
-      { ...named, subject: 1, accountId: NIL, transactionId: undefined, reference: 'theirs' },
-      { ...named, subject: 2, accountId: NIL, transactionId: unknown, reference: undefined },
-      { ...named, subject: 3, accountId: NIL, transactionId: undefined, reference: 'unknown' },
+      // Only the search, which reads every account, finds the transaction with a provider's id.
+      { ...named, subject: 1, accountId: NIL, transactionId: undefined, providerPaymentId: 'theirs' },
+      { ...named, subject: 2, accountId: NIL, transactionId: unknown, providerPaymentId: undefined },
+      { ...named, subject: 3, accountId: NIL, transactionId: undefined, providerPaymentId: 'unknown' },
     ];
     const stored = await notify(subjects, 'one');
     expect(stored.toSorted((a, b) => a.subject - b.subject)).toEqual(expected);
@@ -82,16 +84,16 @@ describe('notifications', () => {
   it('a notification is not matched with a transaction of another connection', async () => {
     const attempt = await claimAttempt(database, { connectionId: 'second' });
     expect(await notify([{ transactionId: attempt.transactionId }])).toMatchObject([{ accountId: NIL }]);
-    const find = (connectionId: string, by: { transactionId?: string; reference?: string }) =>
+    const find = (connectionId: string, by: { transactionId?: string; providerPaymentId?: string }) =>
       findNotifiedTransaction(database, {
         connectionId,
         transactionId: undefined,
-        reference: undefined,
+        providerPaymentId: undefined,
         ...by,
       });
     const found = { accountId: ACCOUNT_ONE, transactionId: attempt.transactionId };
-    await tables.query("UPDATE transaction SET reference = 'theirs'");
-    for (const by of [{ transactionId: attempt.transactionId }, { reference: 'theirs' }]) {
+    await tables.query("UPDATE transaction SET provider_payment_id = 'theirs'");
+    for (const by of [{ transactionId: attempt.transactionId }, { providerPaymentId: 'theirs' }]) {
       expect(await find('second', by)).toEqual(found);
       expect(await find('scripted', by)).toBeUndefined();
     }
@@ -115,7 +117,7 @@ describe('notifications', () => {
         query: 'query',
       },
       ...{
-        reference: undefined,
+        providerPaymentId: undefined,
         body: Buffer.from('body'),
         headers: '{"a":"b"}',
         readAt: expect.any(String),
@@ -133,7 +135,7 @@ describe('notifications', () => {
 
   it('a notification is moved to the account and transaction that were found for it', async () => {
     const attempt = await claimAttempt(database);
-    const [stored] = await notify([{ reference: 'later' }], 'one');
+    const [stored] = await notify([{ providerPaymentId: 'later' }], 'one');
     if (!stored) throw new Error('nothing was stored');
     const [before] = await rows('*');
     const found = { accountId: ACCOUNT_ONE, transactionId: attempt.transactionId };
@@ -142,7 +144,7 @@ describe('notifications', () => {
     expect(await rows('*')).toEqual([{ ...before, ...moved }]);
     expect(await moveNews(database, stored, found)).toBe(false);
     expect(await rows('*')).toEqual([{ ...before, ...moved }]);
-    expect(await notify([{ reference: 'later' }], 'one')).toEqual([stored]);
+    expect(await notify([{ providerPaymentId: 'later' }], 'one')).toEqual([stored]);
     expect(await moveNews(database, stored, found)).toBe(false);
     expect(await rows('*')).toEqual([{ ...before, ...moved }]);
   });
@@ -164,13 +166,19 @@ describe('the search for the transaction of a notification', () => {
       ['older', 60],
       ['old', 86_400],
     ] as const) {
-      await notify([{ reference: key }], key);
+      await notify([{ providerPaymentId: key }], key);
       await age(key, seconds);
     }
     const taken = await take();
     expect(taken.map(({ deduplicationKey }) => deduplicationKey).sort()).toEqual(['new', 'old', 'older']);
     expect(taken.find(({ deduplicationKey }) => deduplicationKey === 'older')).toMatchObject({
-      ...{ accountId: NIL, connectionId: 'scripted', subject: 0, kind: 'notification', reference: 'older' },
+      ...{
+        accountId: NIL,
+        connectionId: 'scripted',
+        subject: 0,
+        kind: 'notification',
+        providerPaymentId: 'older',
+      },
       ageMs: expect.closeTo(60_000, -4),
     });
     expect(
@@ -184,7 +192,7 @@ describe('the search for the transaction of a notification', () => {
   });
 
   it('a search takes notifications of its own connection, those due longest first, up to the limit', async () => {
-    for (const key of ['one', 'two', 'three']) await notify([{ reference: key }], key);
+    for (const key of ['one', 'two', 'three']) await notify([{ providerPaymentId: key }], key);
     await age('two', 60);
     expect(await take('second')).toEqual([]);
     expect(await take('scripted', 1)).toMatchObject([{ deduplicationKey: 'two' }]);
@@ -193,7 +201,7 @@ describe('the search for the transaction of a notification', () => {
   });
 
   it('ending the search for one subject of a notification does not affect its other subjects', async () => {
-    const [one] = await notify([{ reference: 'one' }, { reference: 'two' }], 'both');
+    const [one] = await notify([{ providerPaymentId: 'one' }, { providerPaymentId: 'two' }], 'both');
     if (!one) throw new Error('nothing was stored');
     await endSearch(database, one);
     expect(await take()).toMatchObject([{ deduplicationKey: 'both', subject: 1 - one.subject }]);
@@ -266,7 +274,7 @@ describe('settling updates', () => {
     for (const key of ['a', 'b']) await notify([{ transactionId }], key);
     const [first] = await openNews(attempt);
     if (!first) throw new Error('there is no news');
-    await notify([{ transactionId, reference: 'theirs' }], 'referred');
+    await notify([{ transactionId, providerPaymentId: 'theirs' }], 'referred');
     await notify([{ transactionId, dispute }], 'disputed');
     await bring(attempt, { deduplicationKey: 'empty' });
     await bring(attempt, { deduplicationKey: 'code', query: 'code=1' });

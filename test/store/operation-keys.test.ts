@@ -73,7 +73,13 @@ describe('looking up an operation', () => {
       ...{ record: Buffer.from('answered'), event: '', response: Buffer.from('response') },
       books: { captured: 575n, refunded: 0n, isReleased: false },
       transaction: {
-        ...{ id: claim.transactionId, status: 'SUCCEEDED', reference: undefined, awaitsPayer: false },
+        ...{
+          id: claim.transactionId,
+          status: 'SUCCEEDED',
+          reference: undefined,
+          providerPaymentId: undefined,
+          awaitsPayer: false,
+        },
         ...{ fence: 0, isFenced: false, checkInS: undefined },
       },
     });

@@ -55,8 +55,13 @@ beforeAll(async () => {
   const news = { accountId, transactionId, deduplicationKey: 'one', subject: 0, kind: 'return' } as const;
   await promptCheck(collector, news, 2);
   await readPaymentState(collector, accountId, claim.paymentId);
-  for (const by of [{ transactionId: claim.transactionId }, { reference: 'one' }]) {
-    const notification = { connectionId: 'scripted', transactionId: undefined, reference: undefined, ...by };
+  for (const by of [{ transactionId: claim.transactionId }, { providerPaymentId: 'one' }]) {
+    const notification = {
+      connectionId: 'scripted',
+      transactionId: undefined,
+      providerPaymentId: undefined,
+      ...by,
+    };
     await findNotifiedTransaction(collector, notification);
   }
   const connection = { connectionId: 'scripted', identity: 'scripted' };
@@ -87,12 +92,12 @@ it.each([
   'prompt_check',
   'take_due_transactions',
   'find_notified_transaction',
-  'find_referred_transaction',
+  'find_transaction_of_provider_payment',
 ])(
   'the statement %s finds its transaction by an index on ids, without reading all due transactions',
   async (name) => {
     const plan = await planOf(name);
-    expect(plan).toMatch(/transaction_by_id|transaction_pkey|transaction_reference/);
+    expect(plan).toMatch(/transaction_by_id|transaction_pkey|transaction_provider_payment_id/);
     expect(plan).not.toMatch(AMONG_MANY);
   },
 );
@@ -117,7 +122,7 @@ it.each(['read_payment_state', 'find_own_transaction', 'read_found_payments'])(
 
 it('the statements that search references and ids find transactions by indexes', async () => {
   expect(await planOf('find_payments_by_merchant_reference')).toContain('transaction_by_merchant_reference');
-  expect(await planOf('find_payments_by_reference')).toContain('transaction_reference');
+  expect(await planOf('find_payments_by_provider_payment')).toContain('transaction_provider_payment_id');
   const plan = await planOf('find_payment_of_id');
   expect(plan).toContain('transaction_payment');
   expect(plan).not.toContain('Seq Scan');

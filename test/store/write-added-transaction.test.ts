@@ -22,7 +22,13 @@ async function external() {
       minorUnits: 100n,
       currency: 'USD',
     },
-    ...{ capture: false, reference: undefined, vaultedToken: undefined, checkInS: undefined },
+    ...{
+      capture: false,
+      reference: undefined,
+      providerPaymentId: undefined,
+      vaultedToken: undefined,
+      checkInS: undefined,
+    },
   };
   const write = (version: number, changes: Partial<Added> = {}) =>
     writeChange(database, {
@@ -71,16 +77,16 @@ describe('a transaction made at the provider', () => {
     await others.expectUntouched();
   });
 
-  it('a transaction made at the provider is updated if it is already stored, and keeps its first reference', async () => {
+  it('a transaction made at the provider is updated if it is already stored, and keeps its first id', async () => {
     const { write, rows } = await external();
     await write(1);
     const [first] = await rows();
-    await write(2, { status: 'SUCCEEDED', reference: 'theirs', minorUnits: 90n });
-    await write(3, { status: 'DECLINED', reference: 'another' });
+    await write(2, { status: 'SUCCEEDED', providerPaymentId: 'theirs', minorUnits: 90n });
+    await write(3, { status: 'DECLINED', providerPaymentId: 'another' });
     const [moved, ...more] = await rows();
     expect(more).toEqual([]);
     expect(moved).toEqual({
-      ...{ ...first, status: 'DECLINED', reference: 'theirs', amount_minor_units: '100' },
+      ...{ ...first, status: 'DECLINED', provider_payment_id: 'theirs', amount_minor_units: '100' },
       updated_at: moved?.updated_at,
     });
     expect(Number(moved?.updated_at)).toBeGreaterThan(Number(first?.updated_at));

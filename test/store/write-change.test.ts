@@ -60,7 +60,7 @@ const everything = async () => [
 const rowOf = async ({ transactionId }: OpenAttempt) =>
   (
     await tables.query(
-      `SELECT t.status, t.reference, t.awaits_payer, t.fence, p.version, p.event_sequence,
+      `SELECT t.status, t.reference, t.provider_payment_id, t.awaits_payer, t.fence, p.version, p.event_sequence,
          extract(epoch FROM t.check_at - t.updated_at)::integer AS check_in_s, t.updated_at = p.updated_at AS at_once
        FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id
        WHERE t.id = $1 AND t.account_id = $2`,
@@ -87,11 +87,11 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
         ...[attempt.paymentId, attempt.transactionId],
       ]);
     const before = await beside();
-    const options = { ...OPEN, reference: 'theirs', awaitsPayer: true };
+    const options = { ...OPEN, reference: 'theirs', providerPaymentId: 'their id', awaitsPayer: true };
     expect(await write(attempt, 'SUCCEEDED', options)).toEqual(WRITTEN);
     expect(await rowOf(attempt)).toEqual({
       ...{ status: 'SUCCEEDED', reference: 'theirs', awaits_payer: true, fence: 1, version: 1 },
-      ...{ event_sequence: 1, check_in_s: 60, at_once: true },
+      ...{ provider_payment_id: 'their id', event_sequence: 1, check_in_s: 60, at_once: true },
     });
     const [payment] = await tables.query('SELECT * FROM payment WHERE id = $1 AND account_id = $2', [
       ...[attempt.paymentId, ACCOUNT_ONE],
@@ -182,22 +182,30 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     expect(after).toEqual([{ status: 'SUCCEEDED', check_at: before?.check_at, fence: 2 }]);
   });
 
-  it('a change sets the next check or ends the checks, and keeps the last known reference', async () => {
+  it('a change sets the next check or ends the checks, and keeps the last known names', async () => {
     const attempt = await claimAttempt(database);
-    await write(attempt, 'PENDING', { ...OPEN, reference: 'not theirs for long' });
+    await write(attempt, 'PENDING', {
+      ...OPEN,
+      reference: 'not theirs for long',
+      providerPaymentId: 'first',
+    });
     await write(attempt, 'PENDING', {
       ...OPEN,
       version: 1,
       fence: 1,
       reference: 'theirs',
+      providerPaymentId: 'second',
       awaitsPayer: true,
     });
     await write(attempt, 'PENDING', { isFenced: true, checkInS: 90, version: 2, fence: 2 });
     expect(await rowOf(attempt)).toMatchObject({
-      ...{ status: 'PENDING', reference: 'theirs', awaits_payer: false, check_in_s: 90, fence: 3 },
+      ...{ status: 'PENDING', reference: 'theirs', provider_payment_id: 'second' },
+      ...{ awaits_payer: false, check_in_s: 90, fence: 3 },
     });
     await write(attempt, 'SUCCEEDED', { version: 3, fence: 3 });
-    expect(await rowOf(attempt)).toMatchObject({ reference: 'theirs', check_in_s: null, version: 4 });
+    expect(await rowOf(attempt)).toMatchObject({
+      ...{ reference: 'theirs', provider_payment_id: 'second', check_in_s: null, version: 4 },
+    });
   });
 
   it('a change for another account is outdated and changes nothing', async () => {

@@ -20,7 +20,13 @@ function nextOf(attempt: OpenAttempt, checkInS = LEASE_S): Begin {
   const added = {
     ...{ id: randomUUID(), type: 'PURCHASE', parentId: undefined, status: 'PENDING', isFinal: false },
     ...{ connectionId: 'second', connectionIdentity: 'second account', minorUnits: 5_575n, currency: 'USD' },
-    ...{ capture: false, reference: undefined, vaultedToken: attempt.vaultedToken, checkInS },
+    ...{
+      capture: false,
+      reference: undefined,
+      providerPaymentId: undefined,
+      vaultedToken: attempt.vaultedToken,
+      checkInS,
+    },
   };
   // Written as an open outcome, so that it fails if another worker holds the transaction.
   const ended = { status: 'PENDING', isFenced: true, reference: 'declined-1', response: undefined };

@@ -119,17 +119,20 @@ describe.each(STATEMENTS)('concurrent changes, by the statement for rows of $row
       for (const attempt of others) expect(await rowsOf(attempt)).toEqual(rows);
       return [expected, rows];
     };
-    const [pending, rows] = await write('PENDING', { ...OPEN, reference: 'theirs', awaitsPayer: true });
+    const names = { reference: 'theirs', providerPaymentId: 'their id' };
+    const [pending, rows] = await write('PENDING', { ...OPEN, ...names, awaitsPayer: true });
     expect(pending).toEqual({ kind: 'written', fence: 1, event: true, earlier: undefined });
     expect(rows).toMatchObject({
       ...{ status: 'PENDING', record: recordOf('PENDING'), answer: responseOf('PENDING'), version: 1 },
       ...{ answered_record: null, transaction_status: 'PENDING', reference: 'theirs', awaits_payer: true },
+      provider_payment_id: 'their id',
       ...{ check_in: 60, fence: 1, payment_is_new: true, transaction_is_new: true, event_sequence: 1 },
       events: [
         { type: 'payment.purchase', sequence: 1, record: `\\x${recordOf('PENDING').toString('hex')}` },
       ],
     });
-    const later = { ...OPEN, version: 1, fence: 1, event: 'payment.capture', reference: 'theirs, newer' };
+    const newer = { reference: 'theirs, newer', providerPaymentId: 'their newer id' };
+    const later = { ...OPEN, ...newer, version: 1, fence: 1, event: 'payment.capture' };
     const [, moved] = await write('LATER', later);
     expect(moved).toMatchObject({ record: recordOf('LATER'), answered_record: recordOf('PENDING') });
     // A known outcome needs no fence, and leaves the next check unchanged.
@@ -139,6 +142,7 @@ describe.each(STATEMENTS)('concurrent changes, by the statement for rows of $row
     expect(done).toMatchObject({
       ...{ status: 'DONE', record: recordOf('DONE'), answer: responseOf('PENDING'), event_sequence: 3 },
       ...{ answered_record: recordOf('PENDING'), transaction_status: 'DONE', reference: 'theirs, newer' },
+      provider_payment_id: 'their newer id',
       ...{ awaits_payer: false, fence: 3 },
     });
   });
@@ -147,7 +151,7 @@ describe.each(STATEMENTS)('concurrent changes, by the statement for rows of $row
   async function rowsOf({ paymentId }: OpenAttempt) {
     const [row] = await tables.query(
       `SELECT p.status, p.record, p.answer, p.answered_record, p.event_sequence, p.version, t.status AS transaction_status,
-         t.reference, t.awaits_payer, t.fence,
+         t.reference, t.provider_payment_id, t.awaits_payer, t.fence,
          CASE WHEN t.fence = p.version THEN extract(epoch FROM t.check_at - t.updated_at)::integer END AS check_in,
          p.updated_at > '2026-01-01' AS payment_is_new, t.updated_at > '2026-01-01' AS transaction_is_new,
          (SELECT json_agg(json_build_object('type', e.type, 'sequence', e.sequence, 'record', e.record) ORDER BY e.sequence)

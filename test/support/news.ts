@@ -16,7 +16,7 @@ import { earlier } from './tables.ts';
 /** The part of a notification that concerns a transaction. */
 export type Notified = {
   readonly transactionId?: string | undefined;
-  readonly reference?: string | undefined;
+  readonly providerPaymentId?: string | undefined;
   readonly dispute?: Dispute | undefined;
 };
 
@@ -43,7 +43,7 @@ export async function payerDid(
 ): Promise<string> {
   const named = { accountId: ACCOUNT_ONE, connectionId, transactionId, deduplicationKey: randomUUID() };
   await insertPayerNews(deps.database, { ...named, kind, query });
-  return checkedFor(deps, [{ ...named, kind, subject: 0, reference: undefined, ageMs: 0 }]);
+  return checkedFor(deps, [{ ...named, kind, subject: 0, providerPaymentId: undefined, ageMs: 0 }]);
 }
 
 /** Stores a signed outcome from a provider without a look-up, and runs due checks. */

@@ -24,7 +24,12 @@ export async function approvedPayment(
     response: Buffer.from('answer'),
     event: '',
     transaction: {
-      ...{ id: attempt.transactionId, status: 'SUCCEEDED', reference: undefined },
+      ...{
+        id: attempt.transactionId,
+        status: 'SUCCEEDED',
+        reference: undefined,
+        providerPaymentId: undefined,
+      },
       ...{ awaitsPayer: false, fence: 0, isFenced: false, checkInS: undefined },
     },
   });

@@ -5,6 +5,7 @@ import {
   asIs,
   each,
   fields,
+  isTextLike,
   pageAddress,
   type Read,
   textLike,
@@ -18,6 +19,13 @@ export type ShownAs = { readonly providerId: string; readonly merchantAccount: s
 
 /** Matches Adyen's payment and operation ids. */
 export const PSP_REFERENCE = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Returns the names that a pspReference gives a payment or an operation; none if it is not a valid one. */
+export function namesOf(pspReference: string | undefined) {
+  return isTextLike(pspReference, PSP_REFERENCE)
+    ? { reference: pspReference, providerPaymentId: pspReference }
+    : {};
+}
 
 /** Additional fields, each present only if the account is configured to receive it. */
 const additionalData = fields({

@@ -14,7 +14,7 @@ import {
   isTextLike,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
-import { type Answer, PSP_REFERENCE, providerDataOf, readAnswer, type ShownAs } from './answers.ts';
+import { type Answer, namesOf, PSP_REFERENCE, providerDataOf, readAnswer, type ShownAs } from './answers.ts';
 import { fromAdyenAmount } from './money.ts';
 import { declined, fromRefusal, fromTransientError, meaningOf, type Reported } from './refusals.ts';
 import { operationReference } from './to-provider.ts';
@@ -56,7 +56,7 @@ function readPayment(
   if (difference !== undefined) return answeredAboutAnother(difference);
   const reported = {
     providerData: providerDataOf(answer, resultCode, shownAs),
-    ...(isTextLike(pspReference, PSP_REFERENCE) && { reference: pspReference }),
+    ...namesOf(pspReference),
   };
   return readResultCode(answer, reported, isCard) ?? contradiction(reported.providerData);
 }
@@ -95,7 +95,7 @@ export function fromOperation(
     if (status !== 'received' || !isTextLike(pspReference, PSP_REFERENCE)) {
       return contradiction(providerData);
     }
-    return { kind: 'pending', providerData, reference: pspReference };
+    return { kind: 'pending', providerData, ...namesOf(pspReference) };
   });
 }
 
@@ -126,7 +126,7 @@ function readResultCode(answer: Answer, reported: Reported, isCard: boolean): Ou
   const { refusalReasonRaw: raw, merchantAdviceCode: adviceCode } = additionalData;
   switch (resultCode) {
     case 'Authorised':
-      if (reported.reference === undefined) return undefined;
+      if (reported.providerPaymentId === undefined) return undefined;
       return {
         ...approvedOutcome(reported, authCode),
         ...(networkTransactionId !== undefined && { networkTransactionId }),

@@ -22,7 +22,7 @@ import {
 import { forged, isSignedBy } from '#src/connectors/provider-signature.ts';
 import { SOFT_DECLINE } from '#src/connectors/refusal.ts';
 import type { Secret } from '#src/secret.ts';
-import { type Item, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
+import { type Item, namesOf, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
 import { fromAdyenAmount } from './money.ts';
 
 /** Response body that Adyen requires in order to count a notification as accepted. */
@@ -152,16 +152,16 @@ function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[
   const paymentReference = originalReference || pspReference;
   const payment = {
     ...(isUuid(merchantReference) && { transactionId: merchantReference }),
-    ...(isTextLike(paymentReference, PSP_REFERENCE) && { reference: paymentReference }),
+    ...(isTextLike(paymentReference, PSP_REFERENCE) && { providerPaymentId: paymentReference }),
   };
   const stage = DISPUTES[eventCode];
   if (stage) {
-    const isNamed = 'transactionId' in payment || 'reference' in payment;
+    const isNamed = 'transactionId' in payment || 'providerPaymentId' in payment;
     return isNamed ? [{ ...payment, dispute: disputeOf(item, stage) }] : [];
   }
 
   if (eventCode === CANCEL_OR_REFUND) {
-    const isDone = item.success === 'true' && 'reference' in payment;
+    const isDone = item.success === 'true' && 'providerPaymentId' in payment;
     return isDone ? [{ ...payment, ...alarm(item, CANCELED_OR_REFUNDED) }] : [];
   }
 
@@ -171,13 +171,13 @@ function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[
   if (!meaning || !ended || !isTold || !isTextLike(pspReference, PSP_REFERENCE)) return [];
   if (meaning.of === 'payment') {
     // Other software on the same account uses its own references.
-    const signedOutcome = signed(item, ended, payment.reference, shownAs);
+    const signedOutcome = signed(item, ended, payment.providerPaymentId, shownAs);
     return payment.transactionId === undefined ? [] : [{ ...payment, ...signedOutcome }];
   }
   const [, kind, transactionId] = OPERATION_REFERENCE.exec(merchantReference) ?? [];
   const operation = {
     ...(kind === meaning.of && transactionId && { transactionId }),
-    reference: pspReference,
+    providerPaymentId: pspReference,
     ...signed(item, ended, pspReference, shownAs),
   };
   const ofPayment = kind === undefined ? paymentAfter(item, payment, operation, shownAs) : undefined;
@@ -203,7 +203,7 @@ function paymentAfter(
   if (item.success !== 'true') return undefined;
   const paid = isTextLike(originalReference, PSP_REFERENCE) && { paidReference: originalReference };
   if (eventCode === CANCELLATION && isOwn) {
-    const { signed: end } = signed(item, 'expired', payment.reference, shownAs);
+    const { signed: end } = signed(item, 'expired', payment.providerPaymentId, shownAs);
     return { ...payment, ...(end && { signed: { ...end, ...paid } }) };
   }
   const isMade = eventCode === CAPTURE || eventCode === REFUND;
@@ -237,18 +237,18 @@ function disputeOf({ pspReference, originalReference, amount }: Item, stage: Dis
 function signed(
   item: Item,
   ended: Ended,
-  reference: string | undefined,
+  pspReference: string | undefined,
   shownAs: ShownAs,
 ): Pick<NotificationSubject, 'signed'> {
   const money = fromAdyenAmount(item.amount);
   if (!money) return {};
   const undoneBy = ended === 'approved' ? UNDONE_BY[item.eventCode] : undefined;
-  const outcome = outcomeOf(item, ended, reference, shownAs);
+  const outcome = outcomeOf(item, ended, pspReference, shownAs);
   return { signed: { outcome, ...money, ...(undoneBy !== undefined && { undoneBy }) } };
 }
 
 /** Builds the outcome. The code of a refusal is in an unsigned field, so it is shown but decides nothing. */
-function outcomeOf(item: Item, ended: Ended, reference: string | undefined, shownAs: ShownAs): Outcome {
+function outcomeOf(item: Item, ended: Ended, pspReference: string | undefined, shownAs: ShownAs): Outcome {
   const { eventCode } = item;
   const providerData = providerDataOf(item, eventCode, shownAs);
   providerData.subStatus = item.success === 'true' ? 'success' : 'failure';
@@ -256,7 +256,7 @@ function outcomeOf(item: Item, ended: Ended, reference: string | undefined, show
   // Only successful events are corrections: a refusal of a previously approved payment is not.
   const isCorrection = item.success === 'true' && CORRECTIONS.has(eventCode);
   const reported = {
-    ...{ providerData, ...(reference !== undefined && { reference }) },
+    ...{ providerData, ...namesOf(pspReference) },
     ...(isCorrection && { corrects: true as const }),
   };
   if (ended === 'expired') return { kind: 'expired', ...reported };

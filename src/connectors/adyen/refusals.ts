@@ -200,4 +200,8 @@ export function declined(meaning: DeclineReason, reported: Reported): Outcome {
 }
 
 /** Fields of every outcome of a payment. */
-export type Reported = { readonly providerData: ProviderData; readonly reference?: string };
+export type Reported = {
+  readonly providerData: ProviderData;
+  readonly reference?: string;
+  readonly providerPaymentId?: string;
+};

@@ -62,13 +62,13 @@ export function fromRefundResult(result: HttpResult, paymentId: string, asked: A
 
 /** Reads the outcome of a refund from its object. */
 export function fromRefund(refund: Refund, paymentId: string, asked: Asked): Outcome {
-  const { id: reference, amount, status, payment_id } = refund;
-  if (reference === undefined) return unknownOutcome('the response is not a refund');
+  const { id, amount, status, payment_id } = refund;
+  if (id === undefined) return unknownOutcome('the response is not a refund');
   if (payment_id !== paymentId) return answeredAboutAnother('payment_id');
   const difference = differingAmount(amount, asked.money.currency, asked.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(refund.raw, asked.shownAs);
-  const reported = { providerData, reference };
+  const reported = { providerData, reference: id, providerPaymentId: id };
   switch (status) {
     case 'approved':
       return approvedOutcome(reported);

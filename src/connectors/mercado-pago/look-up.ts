@@ -82,10 +82,11 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
     if ('fault' in closed) return unknownOutcome(`closing the preference: ${closed.fault}`);
     endedForMs = Math.max(endedForMs, closed.forMs);
   }
-  const payments = await readPayments(query.hint?.reference, known.paymentId, send, asked);
+  const payments = await readPayments(query.hint?.providerPaymentId, known.paymentId, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
   const decision = fromPayments(payments.found, preferenceId, asked);
-  if (decision.kind === 'approved') return withLaterNews(decision, query.hint?.reference, send, asked);
+  if (decision.kind === 'approved')
+    return withLaterNews(decision, query.hint?.providerPaymentId, send, asked);
   if (decision.kind !== 'open') return decision;
 
   const { failed } = decision;

@@ -48,15 +48,15 @@ export function fromPayments(
     const alarm = secondPaymentsAlarm(paid);
     const reported = {
       providerData: providerDataOf(first.raw, asked.shownAs, alarm),
-      reference: referenceTo(preferenceId, first),
+      ...namesOf(preferenceId, first),
       ...(alarm !== '' && { alarm: true as const }),
     };
     return approvedOutcome(reported, first.authorization_code);
   }
   const [undecided] = inState(UNDECIDED);
   if (undecided) {
-    const reference = referenceTo(preferenceId, undecided);
-    return { kind: 'pending', providerData: providerDataOf(undecided.raw, asked.shownAs), reference };
+    const providerData = providerDataOf(undecided.raw, asked.shownAs);
+    return { kind: 'pending', providerData, ...namesOf(preferenceId, undecided) };
   }
   const failed = inState(FAILED);
   return failed.length === payments.length
@@ -69,7 +69,7 @@ export function fromFailed(payment: Payment, preferenceId: string | undefined, a
   return {
     kind: 'declined',
     providerData: providerDataOf(payment.raw, asked.shownAs),
-    reference: referenceTo(preferenceId, payment),
+    ...namesOf(preferenceId, payment),
     ...meaningOf(payment.status_detail),
   };
 }
@@ -85,8 +85,8 @@ export function fromNotifiedPayment(
   if (!isUuid(transactionId) || isAnotherAccount(collector_id, { shownAs })) {
     return { kind: 'ignored' };
   }
-  const { id: reference } = payment;
-  const subject = { transactionId, ...(reference && { reference }) };
+  const { id: providerPaymentId } = payment;
+  const subject = { transactionId, ...(providerPaymentId && { providerPaymentId }) };
   const dispute = disputeOf(payment);
   if (!dispute) return { kind: 'about', deduplicationKey, subjects: [subject] };
   const disputed = { ...subject, dispute };
@@ -135,7 +135,8 @@ function secondPaymentsAlarm(paid: readonly Payment[]): string {
   return `alarm: paid more than once; refund ${later.map(({ id }) => id).join(', ')}`;
 }
 
-/** Returns the reference for a payment's outcome. */
-function referenceTo(preferenceId: string | undefined, { id: paymentId }: Payment): string {
-  return formatReference({ preferenceId, paymentId });
+/** Returns the names for a payment's outcome. */
+function namesOf(preferenceId: string | undefined, { id: paymentId }: Payment) {
+  const reference = formatReference({ preferenceId, paymentId });
+  return { reference, ...(paymentId !== undefined && { providerPaymentId: paymentId }) };
 }

@@ -121,7 +121,7 @@ async function whatOrderTells(
 }
 
 /**
- * Asks PayPal whether it signed a notification for one of our webhooks, and which transactions the captures belong to.
+ * Asks PayPal whether it signed a notification for one of our webhooks, and which transactions it is about.
  */
 async function readNotification(
   notification: RawNotification,
@@ -134,7 +134,7 @@ async function readNotification(
   for (const request of read.requests) {
     const answer = bodyOf(await send(request));
     if (answer?.verification_status === 'SUCCESS') {
-      return read.refersToCaptures ? withOurTransactions(read.reading, send) : read.reading;
+      return withOurTransactions(read.reading, read.objectOf, send);
     }
     if (answer?.verification_status !== 'FAILURE') {
       return { kind: 'send_again', detail: 'the provider could not be asked to verify the signature' };

@@ -4,7 +4,7 @@ import { bodyOf } from '#src/connectors/provider-answer.ts';
 import type { Money } from '#src/money.ts';
 import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
 import { notFoundOf } from './look-up.ts';
-import { getCapture, type Send } from './to-provider.ts';
+import type { ApiRequest, Send } from './to-provider.ts';
 
 const CAPTURE_LINK = /\/captures\/([A-Z0-9]+)$/;
 
@@ -53,36 +53,38 @@ export function refundedSubjects(resource: Resource): readonly NotificationSubje
 /** Returns a transaction's subject by our id, or else by its capture. */
 function subjectsOf(
   ids: readonly (string | undefined)[],
-  reference: string | undefined,
+  providerPaymentId: string | undefined,
   dispute?: Dispute,
 ): readonly NotificationSubject[] {
   const reported = dispute && { dispute };
   const transactionId = ids.find((id) => id !== undefined);
   if (transactionId !== undefined) return [{ transactionId, ...reported }];
-  return reference === undefined ? [] : [{ reference, ...reported }];
+  return providerPaymentId === undefined ? [] : [{ providerPaymentId, ...reported }];
 }
 
 /**
- * Replaces the captures that identify transactions of a dispute or a refund with our transactions, whose ids the
- * captures contain. A capture that PayPal does not find, or that lacks our id, is not ours.
+ * Replaces the captures or orders that identify transactions with our transactions, whose ids they contain. A capture
+ * or an order that PayPal does not find, or that lacks our id, is not ours.
  */
 export async function withOurTransactions(
   reading: NotificationReading,
+  objectOf: (id: string) => ApiRequest,
   send: Send,
 ): Promise<NotificationReading> {
   if (reading.kind !== 'about') return reading;
   const subjects: NotificationSubject[] = [];
   for (const subject of reading.subjects) {
-    const { transactionId, reference, ...reported } = subject;
-    if (transactionId !== undefined || reference === undefined) {
+    const { transactionId, providerPaymentId, ...reported } = subject;
+    if (transactionId !== undefined || providerPaymentId === undefined) {
       subjects.push(subject);
       continue;
     }
-    const result = await send(getCapture(reference));
-    const { id, custom_id, invoice_id } = readResource(bodyOf(result));
-    if (!notFoundOf(result) && id !== reference) {
-      return { kind: 'send_again', detail: 'a capture could not be read at the provider' };
+    const result = await send(objectOf(providerPaymentId));
+    const object = readResource(bodyOf(result));
+    if (!notFoundOf(result) && object.id !== providerPaymentId) {
+      return { kind: 'send_again', detail: 'the payment could not be read at the provider' };
     }
+    const { custom_id, invoice_id } = object.purchase_units[0] ?? object;
     const ours = custom_id ?? invoice_id;
     if (ours !== undefined) subjects.push({ transactionId: ours, ...reported });
   }

@@ -131,7 +131,10 @@ export function fromRefund(refund: Transaction, asked: Omit<Asked, 'orderId'>): 
   if (namesAnother(refund, transactionId)) return answeredAboutAnother('custom_id');
   const difference = differingMoney(refund.amount, money);
   if (difference !== undefined) return answeredAboutAnother(difference);
-  const reported = { providerData: providerDataOf(refund, refund.raw, shownAs), reference: refund.id };
+  const reported = {
+    providerData: providerDataOf(refund, refund.raw, shownAs),
+    ...{ reference: refund.id, providerPaymentId: refund.id },
+  };
   switch (refund.status) {
     case 'COMPLETED':
       return approvedOutcome(reported);
@@ -158,6 +161,7 @@ function fromCapture(capture: Transaction, order: Order, asked: Asked): Outcome 
   const reported = {
     providerData: providerDataOf(capture, order.raw, asked.shownAs),
     reference: `${order.id}/${capture.id}`,
+    providerPaymentId: capture.id,
   };
   switch (capture.status) {
     case 'COMPLETED':

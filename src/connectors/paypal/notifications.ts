@@ -4,14 +4,14 @@ import { fields, isTextLike, readJsonObject, textLike } from '#src/connectors/pr
 import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
 import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
 import { disputedSubjects, refundedSubjects, reversedSubjects } from './disputes.ts';
-import type { ApiRequest } from './to-provider.ts';
+import { type ApiRequest, getCapture, getOrder } from './to-provider.ts';
 
 /** A notification with an unverified signature, with a verification request for each possible webhook. */
 export type Unverified = {
   readonly requests: readonly ApiRequest[];
   readonly reading: NotificationReading;
-  /** Subjects without one of our ids are identified by their captures, not by their orders. */
-  readonly refersToCaptures: boolean;
+  /** Requests the object that contains the id of a transaction without one: its capture or its order. */
+  readonly objectOf: (id: string) => ApiRequest;
 };
 
 /** PayPal repeats a notification for 3 days. Whether each delivery has a new date is undocumented. */
@@ -66,8 +66,8 @@ export function readUnverified(
       body: `${rest},"webhook_event":${text}}`,
     };
   });
-  const refersToCaptures = isTextLike(event.event_type, OF_CAPTURES);
-  return { requests, reading: read(event), refersToCaptures };
+  const objectOf = isTextLike(event.event_type, OF_CAPTURES) ? getCapture : getOrder;
+  return { requests, reading: read(event), objectOf };
 }
 
 const readEvent = fields({
@@ -102,7 +102,7 @@ function subjectsOf(type: string, resource: Resource): readonly NotificationSubj
   return subject ? [subject] : [];
 }
 
-/** Returns our transaction if its id is present, or else the order. */
+/** Returns our transaction if its id is present, or else the id of the order. */
 function subjectOf(type: string, resource: Resource): NotificationSubject | undefined {
   const isOrder = type.startsWith('CHECKOUT.ORDER.');
   const named = isOrder ? resource.purchase_units[0] : resource;
@@ -110,5 +110,5 @@ function subjectOf(type: string, resource: Resource): NotificationSubject | unde
   if (transactionId !== undefined) return { transactionId };
   const { related_ids } = resource.supplementary_data;
   const orderId = isOrder ? resource.id : (resource.order_id ?? related_ids.order_id);
-  return isTextLike(orderId, PAYPAL_ID) ? { reference: orderId } : undefined;
+  return isTextLike(orderId, PAYPAL_ID) ? { providerPaymentId: orderId } : undefined;
 }

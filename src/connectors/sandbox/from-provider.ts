@@ -60,8 +60,7 @@ export function fromOperation(
 }
 
 /**
- * Reads the outcome of a completion from its HTTP result. The provider's reference to the transaction remains the
- * order's identifier.
+ * Reads the outcome of a completion from its HTTP result. The order's identifier remains the name of the transaction.
  */
 export function fromCompletion(result: HttpResult, query: LookUp, providerId: string): Outcome {
   const asked = {
@@ -70,7 +69,9 @@ export function fromCompletion(result: HttpResult, query: LookUp, providerId: st
     object: 'completion',
   };
   return readResult(result, asked, providerId, (answer, reported, httpStatus) => {
-    const outcome = readOperation(answer, { ...reported, reference: answer.payment }, httpStatus);
+    const { payment } = answer;
+    const ofOrder = { ...reported, reference: payment, providerPaymentId: payment };
+    const outcome = readOperation(answer, ofOrder, httpStatus);
     // The order may already be completed or expired: its own look-up decides.
     return outcome?.kind === 'declined' && answer.failure_code !== 'declined'
       ? unknownOutcome('the order cannot be completed: a look-up has to decide')

@@ -34,7 +34,7 @@ export function readNotification(
 /** Returns the subject: for a completion its order, for anything else the object itself. */
 function subjectOf(data: NonNullable<Read<typeof readEvent>['data']>): NotificationSubject | undefined {
   const { object, id, payment, idempotency_key: transactionId } = data;
-  if (object === 'completion') return payment === undefined ? undefined : { reference: payment };
+  if (object === 'completion') return payment === undefined ? undefined : { providerPaymentId: payment };
   if (id === undefined) return undefined;
-  return { reference: id, ...(transactionId && { transactionId }) };
+  return { providerPaymentId: id, ...(transactionId && { transactionId }) };
 }

@@ -33,7 +33,11 @@ export type Asked = {
 export type ReadOutcome = (answer: Answer, reported: Reported, httpStatus: number) => Outcome | undefined;
 
 /** Response fields that every outcome contains. */
-export type Reported = { readonly providerData: ProviderData; readonly reference: string };
+export type Reported = {
+  readonly providerData: ProviderData;
+  readonly reference: string;
+  readonly providerPaymentId: string;
+};
 
 /** ISO 8583 field 39. */
 export const RESPONSE_CODE = /^[A-Z0-9]{2}$/;
@@ -70,7 +74,7 @@ export function readResult(
     if (difference !== undefined) return answeredAboutAnother(difference);
     const providerData = providerDataOf(answer, providerId);
     return (
-      readOutcome(answer, { providerData, reference: answer.id }, status) ??
+      readOutcome(answer, { providerData, reference: answer.id, providerPaymentId: answer.id }, status) ??
       unknownOutcome('the response contradicts itself', providerData)
     );
   });

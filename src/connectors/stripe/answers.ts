@@ -31,6 +31,7 @@ const metadata = fields({ transaction_id: asIs, capture_transaction_id: asIs });
 const advice = each(textOf, 'advice_code', 'network_advice_code', 'network_decline_code');
 
 const charge = fields({
+  id: textLike(/^(ch|py)_[A-Za-z0-9_]{1,200}$/),
   status: textOf,
   amount_refunded: asIs,
   outcome: fields({
@@ -46,6 +47,9 @@ const charge = fields({
     card: fields({ network_transaction_id: textOf, authorization_code: textOf }),
   } satisfies FieldsOf<Stripe.Charge.PaymentMethodDetails>),
 } satisfies FieldsOf<Stripe.Charge>);
+
+/** Reads a charge that some responses contain and others only name. */
+const latestCharge: typeof charge = (value) => charge(typeof value === 'string' ? { id: value } : value);
 
 const error = fields({
   ...({
@@ -71,7 +75,7 @@ export const readIntent = fields({
   capture_method: asIs,
   payment_method: asIs,
   metadata,
-  latest_charge: charge,
+  latest_charge: latestCharge,
   last_payment_error: optional(error),
   next_action: fields({
     redirect_to_url: fields({ url: pageAddress }),

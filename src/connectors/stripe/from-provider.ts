@@ -121,7 +121,7 @@ export function fromRefund(body: JsonObject, asked: AskedRefund): Outcome {
   if (difference !== undefined) return answeredAboutAnother(difference);
 
   const providerData = providerDataOf(refund, body, asked.shownAs);
-  const reported = { providerData, reference: refund.id };
+  const reported = { providerData, reference: refund.id, providerPaymentId: refund.id };
   switch (refund.status) {
     case 'succeeded':
       return approvedOutcome(reported);
@@ -197,19 +197,20 @@ function fromCapture(
   if (intent.status !== 'succeeded')
     return unknownOutcome('the payment is not in a state for captures', providerData);
   const { capture_transaction_id: mark } = intent.metadata;
+  const { id } = intent.latest_charge;
+  // Stripe names a capture by the captured charge.
+  const reported = { providerData, ...(id !== undefined && { providerPaymentId: id }) };
   const captured = readMoney(intent.amount_received, intent.currency, 'minor_units');
   const difference = differingMoney(captured, money);
   if (mark === transactionId) {
-    return difference === undefined
-      ? approved(intent, { providerData })
-      : answeredAboutAnother('amount_received');
+    return difference === undefined ? approved(intent, reported) : answeredAboutAnother('amount_received');
   }
   // An authorization allows only one capture: a capture with another mark or another amount is not ours.
   if (mark !== undefined || difference !== undefined) return neverHappens('another capture was made');
   // Regardless of who captured it, exactly this money was taken and cannot be taken again.
   providerData.responseMessage =
     'alarm: the capture lacks our mark and may have been made at the provider itself';
-  return approved(intent, { providerData, alarm: true });
+  return approved(intent, { ...reported, alarm: true });
 }
 
 function approved(
@@ -250,7 +251,8 @@ function differenceOf(intent: Intent, { intentId, payment }: AskedIntent): strin
   return differingMoney(moneyOf(intent), payment.money);
 }
 
-/** Adds the intent's id to an outcome as its reference, with which operations and look-ups find the intent. */
+/** Adds the intent's id to a payment's outcome: operations and look-ups find the intent by it, and Stripe names it so. */
 export function referringTo(intentId: string, outcome: Outcome): Outcome {
-  return outcome.kind === 'not_sent' ? outcome : { ...outcome, reference: intentId };
+  if (outcome.kind === 'not_sent') return outcome;
+  return { ...outcome, reference: intentId, providerPaymentId: intentId };
 }

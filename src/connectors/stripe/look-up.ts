@@ -67,7 +67,7 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   if (!money) return unknownOutcome('the provider cannot express this amount in this currency');
   const asked = { payment: { transactionId, money }, of, shownAs };
 
-  const reported = query.reference ?? query.hint?.reference;
+  const reported = query.reference ?? query.hint?.providerPaymentId;
   const intentId = isTextLike(reported, INTENT_ID) ? reported : await findIntent(query, of, send);
   if (typeof intentId !== 'string') return intentId;
   const read = () => askForIntent({ ...asked, intentId }, send, withTotals);

@@ -64,13 +64,13 @@ export function readEvent(
 }
 
 function subjectOf(type: string, object: Read<typeof readObject>): NotificationSubject | undefined {
-  const { id, payment_intent: reference } = object;
+  const { id, payment_intent: intentId } = object;
   if (type.startsWith('charge.dispute.')) {
     const stage = DISPUTES[object.status];
-    if (!stage || reference === undefined) return undefined;
+    if (!stage || intentId === undefined) return undefined;
     const money = moneyOf(object);
     const dispute = { stage, reference: DISPUTE_ID.test(id) ? id : undefined };
-    return { reference, dispute: { ...dispute, money: money && fromStripeMoney(money) } };
+    return { providerPaymentId: intentId, dispute: { ...dispute, money: money && fromStripeMoney(money) } };
   }
   const { transaction_id: transactionId } = object.metadata;
   // The creation of an intent is irrelevant: our own call made it, and it is unconfirmed.
@@ -78,9 +78,9 @@ function subjectOf(type: string, object: Read<typeof readObject>): NotificationS
   const isRefund = /^(charge\.)?refund\./.test(type) && object.object === 'refund';
   const isCharge = /^charge\.(captured|refunded)$/.test(type) && object.object === 'charge';
   if (transactionId !== undefined && (isPayment || isRefund)) {
-    return { transactionId, ...(id !== '' && { reference: id }) };
+    return { transactionId, ...(id !== '' && { providerPaymentId: id }) };
   }
   // External captures and refunds lack our id: their payment is looked up. Other software on the same account also
   // creates payments without our id; look-ups do not find those.
-  return (isRefund || isCharge) && reference !== undefined ? { reference } : undefined;
+  return (isRefund || isCharge) && intentId !== undefined ? { providerPaymentId: intentId } : undefined;
 }

@@ -170,8 +170,8 @@ function lookedUpTransaction(
     reason,
     payment: targetOf(own),
     target: targetOf(acted),
-    claimed: transactions.flatMap(({ id, reference }) =>
-      id !== transaction.id && reference !== undefined ? [reference] : [],
+    claimed: transactions.flatMap(({ id, providerPaymentId }) =>
+      id !== transaction.id && providerPaymentId !== undefined ? [providerPaymentId] : [],
     ),
   };
 }

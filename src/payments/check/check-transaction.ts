@@ -110,16 +110,17 @@ function sorted({ lookUp }: ProviderConnection, news: readonly OpenNews[]) {
 }
 
 /** Ranks news: a query prompted by the highest rank also covers the lower ranks. */
-function rank({ kind, reference, query }: OpenNews): number {
+function rank({ kind, providerPaymentId, query }: OpenNews): number {
   if (kind === 'close') return 3;
   if (kind === 'return' && query !== '') return 2;
-  return reference === undefined ? 0 : 1;
+  return providerPaymentId === undefined ? 0 : 1;
 }
 
 /** Returns true if a query prompted by `asked` also covers `other`. A look-up covers all news without details. */
 function serves({ lookUp }: ProviderConnection, asked: OpenNews, other: OpenNews): boolean {
   if (lookUp && rank(other) === 0) return true;
-  return rank(asked) === rank(other) && asked.reference === other.reference && isSameQuery(asked, other);
+  if (rank(asked) !== rank(other) || asked.providerPaymentId !== other.providerPaymentId) return false;
+  return isSameQuery(asked, other);
 }
 
 function isSameQuery(a: OpenNews, b: OpenNews): boolean {
@@ -128,9 +129,9 @@ function isSameQuery(a: OpenNews, b: OpenNews): boolean {
 
 function promptOf(news: OpenNews | undefined): Prompt {
   if (!news) return { hint: undefined, close: false };
-  const { kind, reference, query } = news;
+  const { kind, providerPaymentId, query } = news;
   if (kind === 'return') return { hint: query === '' ? {} : { returnQuery: query }, close: false };
-  return { hint: reference === undefined ? {} : { reference }, close: kind === 'close' };
+  return { hint: providerPaymentId === undefined ? {} : { providerPaymentId }, close: kind === 'close' };
 }
 
 /** Returns the seconds until the next check, given the remaining news; undefined if none is needed. */

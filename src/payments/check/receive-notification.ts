@@ -61,7 +61,7 @@ export async function receiveNotification(
         headers: JSON.stringify(headers),
       }),
     );
-    // News that is not routed now stays due for the checker to route. So does news with only the provider's reference
+    // News that is not routed now stays due for the checker to route. So does news with only the provider's id
     // if the search for it would query every node of a distributed database.
     for (const news of stored) {
       const isLeft = deps.database.isDistributed && news.transactionId === undefined;

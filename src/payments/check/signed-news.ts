@@ -75,7 +75,8 @@ async function applyOperation(
   type: 'CAPTURE' | 'REFUND',
 ): Promise<ExternalResult> {
   if (reported.kind !== 'approved') return 'unchanged';
-  const made = { type, money: { minorUnits, currency }, reported, reference: reported.reference };
+  const { providerPaymentId } = reported;
+  const made = { type, money: { minorUnits, currency }, reported, providerPaymentId };
   return recordExternal(deps, connection, leased, found, made);
 }
 
@@ -109,8 +110,8 @@ function decides(
 
 /** Returns false and raises an alarm if the signed report is about another charge under our reference. */
 function isOfPaid({ checked }: CheckDeps, { paidReference }: SignedOutcome, { transaction }: Found): boolean {
-  const { id: transactionId, connectionId, reference } = transaction;
-  if (!paidReference || !reference || paidReference === reference) return true;
+  const { id: transactionId, connectionId, providerPaymentId } = transaction;
+  if (!paidReference || !providerPaymentId || paidReference === providerPaymentId) return true;
   // While the outcome of an attempt is unknown, the first signed report determines which charge is ours.
   if (isOpen(transaction) && !transaction.awaitsPayer) return true;
   checked.learned({ transactionId, connectionId }, 'mismatch');
@@ -119,7 +120,10 @@ function isOfPaid({ checked }: CheckDeps, { paidReference }: SignedOutcome, { tr
 
 /** Returns true if the record shows that the reported event has been undone since, so the report is late. */
 function isUndone({ undoneBy, outcome }: SignedOutcome, found: Found): boolean {
-  const { reference } = found.transaction;
-  const isSame = reference !== undefined && 'reference' in outcome && outcome.reference === reference;
+  const { providerPaymentId } = found.transaction;
+  const isSame =
+    providerPaymentId !== undefined &&
+    'providerPaymentId' in outcome &&
+    outcome.providerPaymentId === providerPaymentId;
   return isSame && undoneBy !== undefined && shownOf(found)?.status === undoneBy;
 }

@@ -7,7 +7,7 @@ import { TOO_LATE, withinLease } from '#src/connectors/within-lease.ts';
 import { newId } from '#src/new-id.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
-import { referenceOf } from '../model/change.ts';
+import { namesOf, UNNAMED } from '../model/change.ts';
 import { recordOutcome, withAttempt } from '../model/record.ts';
 import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';
 import { WAITING } from '../model/states.ts';
@@ -82,10 +82,10 @@ export async function makeAttempts(
     const own = { accountId: record.accountId, paymentId: attempt.paymentId, transactionId, version };
     const begin = {
       record: moved,
-      ended: { status: transaction, reference: referenceOf(outcome) },
+      ended: { status: transaction, ...namesOf(outcome) },
       next: {
         ...{ id: next.transactionId, connectionId: target.id, connectionIdentity: nextConnection.identity },
-        ...{ minorUnits, currency, capture, type, parentId: undefined, isFinal: false, reference: undefined },
+        ...{ minorUnits, currency, capture, type, parentId: undefined, isFinal: false, ...UNNAMED },
         status: WAITING.transaction,
         vaultedToken: prepared.claim.vault?.token ?? prepared.claim.storedMethod,
         checkInS: leaseS(nextConnection, deps.schedule),

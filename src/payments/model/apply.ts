@@ -2,7 +2,7 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import { attemptChange, isStillOpen } from './attempt.ts';
 import { type Books, booksWithout } from './books.ts';
-import { type Change, methodOf, NOTHING_ELSE, referenceOf, type Unapplied } from './change.ts';
+import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED, type Unapplied } from './change.ts';
 import { contradicts } from './contradiction.ts';
 import { correctionOf } from './correction.ts';
 import { type DisputeReport, disputeChange } from './disputes.ts';
@@ -145,7 +145,7 @@ function applyToOperation(
     ...NOTHING_ELSE,
     record,
     books,
-    transaction: { id, status, reference: referenceOf(outcome), awaitsPayer: false, isFenced, checkInS },
+    transaction: { id, status, ...namesOf(outcome), awaitsPayer: false, isFenced, checkInS },
     event: eventOf(record),
     parent:
       parentInS === undefined || transaction.parentId === undefined
@@ -198,7 +198,7 @@ function applyLapse(found: TransactionInState, at: Timestamp): Change | Unapplie
     record: applied.record,
     books: applied.books,
     transaction: {
-      ...{ id, status: applied.transactionStatus, reference: undefined },
+      ...{ id, status: applied.transactionStatus, ...UNNAMED },
       ...{ awaitsPayer: false, isFenced: false, checkInS: undefined },
     },
     event: applied.isUnchanged ? undefined : eventOf(applied.record),

@@ -1,7 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Payment, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { type Change, methodOf, NOTHING_ELSE, referenceOf, reopenedSession } from './change.ts';
+import { type Change, methodOf, NOTHING_ELSE, namesOf, reopenedSession } from './change.ts';
 import { eventOf } from './event.ts';
 import { recordOutcome } from './record.ts';
 import { approvedPauseS, FIRST_CHECK_S } from './schedule.ts';
@@ -35,7 +35,7 @@ export function attemptChange(
     transaction: {
       id,
       status,
-      reference: referenceOf(outcome),
+      ...namesOf(outcome),
       awaitsPayer: awaitsPayer(record, attempt, outcome),
       isFenced: isStillOpen(outcome),
       checkInS: checkInS(attempt, outcome, pauseS),

@@ -30,6 +30,8 @@ export type TransactionChange = {
   readonly status: Transaction_Status;
   /** The connector's reference to the transaction; undefined keeps the earlier reference. */
   readonly reference: string | undefined;
+  /** The provider's id of the movement of money; undefined keeps the earlier id. */
+  readonly providerPaymentId: string | undefined;
   /** true: the payer was redirected, or has returned and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
   /**
@@ -51,7 +53,10 @@ export type AddedTransaction = Omit<TransactionRow, 'status' | 'awaitsPayer' | '
 /** Returns a transaction to add to a payment, with the fields of the base transaction that it acts on. */
 export function addedTo(
   { connectionId, connectionIdentity, currency }: TransactionRow,
-  own: Pick<AddedTransaction, 'id' | 'type' | 'status' | 'reference' | 'minorUnits' | 'parentId' | 'isFinal'>,
+  own: Pick<
+    AddedTransaction,
+    'id' | 'type' | 'status' | 'reference' | 'providerPaymentId' | 'minorUnits' | 'parentId' | 'isFinal'
+  >,
 ): AddedTransaction {
   // Stryker disable next-line ObjectLiteral: the fields of an empty object are undefined, too
   const { vaultedToken, checkInS } = { vaultedToken: undefined, checkInS: undefined };
@@ -80,10 +85,14 @@ export const NOTHING_ELSE = {
   retakes: undefined,
 } as const;
 
-/** Returns the reference that an outcome gives a transaction. */
-export function referenceOf(outcome: Outcome): string | undefined {
-  return outcome.kind === 'not_sent' ? undefined : outcome.reference;
+/** Returns the names that an outcome gives a transaction. */
+export function namesOf(outcome: Outcome): Pick<TransactionChange, 'reference' | 'providerPaymentId'> {
+  if (outcome.kind === 'not_sent') return UNNAMED;
+  return { reference: outcome.reference, providerPaymentId: outcome.providerPaymentId };
 }
+
+/** The names of a transaction that its provider has yet to name. */
+export const UNNAMED = { reference: undefined, providerPaymentId: undefined } as const;
 
 /**
  * Returns the fate of the stored method of a transaction with this status; undefined while the transaction is open.

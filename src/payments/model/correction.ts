@@ -12,7 +12,7 @@ import { isOpen, type TransactionInState } from './state.ts';
 export function correctionOf(stored: TransactionInState, outcome: Outcome): 'now' | 'later' | undefined {
   if (outcome.kind === 'declined' && outcome.corrects) return correctedOperation(stored);
   return outcome.kind === 'approved' && outcome.corrects
-    ? correctedAttempt(stored, outcome.reference)
+    ? correctedAttempt(stored, outcome.providerPaymentId)
     : undefined;
 }
 
@@ -29,9 +29,9 @@ function correctedOperation({ payment, transaction }: TransactionInState): Retur
  */
 function correctedAttempt(
   { payment, transaction, transactions }: TransactionInState,
-  reference: string | undefined,
+  providerPaymentId: string | undefined,
 ): ReturnType<typeof correctionOf> {
-  const isSame = reference !== undefined && reference === transaction.reference;
+  const isSame = providerPaymentId !== undefined && providerPaymentId === transaction.providerPaymentId;
   if (transaction.status !== 'DECLINED' || transaction.parentId || !isSame) return undefined;
   const attempts = transactions.filter(({ parentId }) => !parentId);
   if (payment.isReleased || attempts.some(({ status }) => status === 'SUCCEEDED')) return undefined;

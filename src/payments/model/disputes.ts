@@ -47,14 +47,8 @@ export function disputeChange(
     record,
     books,
     added: addedTo(base, {
-      ...{
-        id: dispute.id,
-        type: 'CHARGEBACK',
-        status: dispute.status,
-        reference: reported.reference,
-        minorUnits,
-      },
-      ...{ parentId: base.id, isFinal: false },
+      ...{ id: dispute.id, type: 'CHARGEBACK', status: dispute.status, minorUnits },
+      ...{ reference: undefined, providerPaymentId: reported.reference, parentId: base.id, isFinal: false },
     }),
     event: eventOf(record),
   };
@@ -70,8 +64,10 @@ function disputeBefore(
   { reference, stage }: Dispute,
 ): TransactionRow | undefined {
   const disputes = transactions.filter(({ type }) => type === 'CHARGEBACK');
-  const own = reference === undefined ? undefined : disputes.find((one) => one.reference === reference);
-  const unnamed = reference === undefined ? disputes : disputes.filter((one) => one.reference === undefined);
+  const own =
+    reference === undefined ? undefined : disputes.find((one) => one.providerPaymentId === reference);
+  const unnamed =
+    reference === undefined ? disputes : disputes.filter((one) => one.providerPaymentId === undefined);
   const last = reference !== undefined && stage === 'opened' ? undefined : unnamed.at(-1);
   return own ?? unnamed.find(({ status }) => status === 'PENDING') ?? last;
 }
@@ -82,9 +78,9 @@ function disputeBefore(
  * takes the money a second time, whereas a lost dispute stays lost. A report also counts if it gives an id to a dispute
  * recorded without one, so that a report with another id opens another dispute.
  */
-function mayFollow({ status, reference }: TransactionRow, reported: Dispute): boolean {
+function mayFollow({ status, providerPaymentId }: TransactionRow, reported: Dispute): boolean {
   const { stage } = reported;
-  const givesId = reference === undefined && reported.reference !== undefined;
+  const givesId = providerPaymentId === undefined && reported.reference !== undefined;
   if (status === 'PENDING') return stage !== 'opened' || givesId;
   return status === 'DECLINED' && stage === 'lost';
 }

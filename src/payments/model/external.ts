@@ -19,7 +19,7 @@ export type ExternalOperation = {
   readonly money: Money;
   readonly reported: Approved;
   /** The provider's own id of the operation, if reported; identifies repeated reports. */
-  readonly reference?: string | undefined;
+  readonly providerPaymentId?: string | undefined;
 };
 
 /** Description of a transaction made at the provider itself. */
@@ -79,14 +79,15 @@ export function externalChange(
   const { payment, transaction, transactions } = found;
   const { operation: made } = report;
   const isKnown = transactions.some(
-    ({ reference }) => reference !== undefined && reference === made.reference,
+    ({ providerPaymentId }) =>
+      providerPaymentId !== undefined && providerPaymentId === made.providerPaymentId,
   );
   if (isKnown || isInBooks(found, made) || (made.type === 'CAPTURE' && transaction.capture))
     return 'unchanged';
   if (payment.openOperation || isOpen(transaction)) return 'waiting';
   const books = booksOf(payment, transaction);
   // Notifications arrive in any order, and totals report both at once.
-  const mayBeCaptured = made.reference !== undefined && leftToCapture(books) > 0n;
+  const mayBeCaptured = made.providerPaymentId !== undefined && leftToCapture(books) > 0n;
   const isAhead = made.type === 'REFUND' && made.money.minorUnits > leftToRefund(books);
   if (transaction.status === 'SUCCEEDED' && mayBeCaptured && isAhead) return 'waiting';
   const lost = transactions.filter(({ type, status }) => type === 'CHARGEBACK' && status === 'SUCCEEDED');
@@ -99,9 +100,9 @@ export function externalChange(
 /** Returns true if the operation was reported in totals, which have no references, and the books contain it by now. */
 function isInBooks(
   found: TransactionInState,
-  { type, money, reported, reference }: ExternalOperation,
+  { type, money, reported, providerPaymentId }: ExternalOperation,
 ): boolean {
-  if (reference !== undefined || !reported.totals) return false;
+  if (providerPaymentId !== undefined || !reported.totals) return false;
   const missing = beyondBooks(found, reported);
   return missing?.type !== type || missing.money.minorUnits !== money.minorUnits;
 }
@@ -129,7 +130,7 @@ function planOf(
 function madeChange(
   { record, transaction: base }: TransactionInState,
   before: Books,
-  { operation: { type, reported, reference }, newId }: ExternalReport,
+  { operation: { type, reported, providerPaymentId }, newId }: ExternalReport,
   { planned, target }: Plan,
   at: Timestamp,
 ): Change {
@@ -150,8 +151,9 @@ function madeChange(
     record: made.record,
     books: made.books,
     added: addedTo(base, {
-      ...{ id: newId, type, status: Transaction_Status.SUCCEEDED, reference, minorUnits },
-      ...{ parentId: target.id, isFinal },
+      ...{ id: newId, type, status: Transaction_Status.SUCCEEDED, minorUnits, parentId: target.id, isFinal },
+      // Nothing acts on an external capture or refund.
+      ...{ reference: undefined, providerPaymentId },
     }),
     event: eventOf(made.record),
   };

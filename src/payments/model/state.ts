@@ -41,7 +41,10 @@ export type TransactionRow = {
   readonly currency: string;
   /** false only for an authorization. */
   readonly capture: boolean;
+  /** The connector's address of the provider's object. */
   readonly reference: string | undefined;
+  /** The id by which the provider names this movement of money. */
+  readonly providerPaymentId: string | undefined;
   /** true for the last capture. */
   readonly isFinal: boolean;
   readonly vaultedToken: string | undefined;

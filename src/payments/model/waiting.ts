@@ -43,11 +43,12 @@ function isSameAsShown(outcome: Outcome, found: TransactionInState): boolean {
 }
 
 /**
- * Returns true if the provider has yet to decide, and the record already shows that and has the provider's reference.
+ * Returns true if the provider has yet to decide, and the record already shows that and has the provider's names.
  */
 function isPendingAsShown(outcome: Outcome, { transaction, record }: TransactionInState): boolean {
   if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
   if (outcome.reference !== undefined && transaction.reference === undefined) return false;
+  if (outcome.providerPaymentId !== undefined && transaction.providerPaymentId === undefined) return false;
   return !waitsForPayer(record, transaction);
 }
 

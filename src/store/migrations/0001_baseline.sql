@@ -272,8 +272,13 @@ CREATE TABLE transaction (
   capture boolean NOT NULL,
   -- For a capture: true if no other may follow.
   final boolean NOT NULL DEFAULT false,
-  -- The provider's id of the transaction, or other data that the connector needs for later calls.
+  -- The address with which the connector finds the provider's object again: the provider's id of it, or several ids in the
+  -- connector's own form. Only the connector reads it.
   reference text CHECK (length(reference) <= 512),
+  -- The id by which the provider itself names this movement of money: the payment, capture, refund or dispute. It is often
+  -- part of the reference, but external captures and refunds have no reference. It shows that two reports are about the same
+  -- money. Null until the provider reports one, and for a movement that it does not name.
+  provider_payment_id text CHECK (length(provider_payment_id) <= 255),
   -- The merchant's reference; null if generated.
   merchant_reference text,
   -- The stored method that it uses, or the card to be stored if it succeeds.
@@ -306,7 +311,8 @@ CREATE TABLE transaction (
 CREATE INDEX transaction_payment ON transaction (payment_id);
 -- For searches across all accounts.
 CREATE INDEX transaction_by_id ON transaction (id);
-CREATE INDEX transaction_reference ON transaction (connection_id, reference) WHERE reference IS NOT NULL;
+CREATE INDEX transaction_provider_payment_id ON transaction (connection_id, provider_payment_id)
+  WHERE provider_payment_id IS NOT NULL;
 CREATE INDEX transaction_by_merchant_reference ON transaction (account_id, merchant_reference)
   WHERE merchant_reference IS NOT NULL;
 CREATE UNIQUE INDEX transaction_operation_key ON transaction (account_id, method, idempotency_key)
@@ -332,8 +338,8 @@ CREATE TABLE notification (
   kind text NOT NULL DEFAULT 'notification',
   -- Our transaction id; null until it is found if the notification names only the provider's id.
   transaction_id uuid,
-  -- The provider's transaction id; null if the notification does not name it.
-  reference text,
+  -- The id by which the provider names the transaction, as in transaction; null if the notification does not say.
+  provider_payment_id text,
   -- For a dispute: its stage.
   dispute text,
   -- For a dispute: the provider's dispute id.
@@ -758,6 +764,7 @@ CREATE FUNCTION write_change_1(
   the_transaction uuid,
   new_transaction_status text,
   new_reference text,
+  new_provider_payment_id text,
   new_awaits_payer boolean,
   -- The writer's fencing token, and true if only the last worker to lease the transaction may write this.
   the_fence integer,
@@ -780,6 +787,7 @@ CREATE FUNCTION write_change_1(
   added_capture boolean DEFAULT NULL,
   added_final boolean DEFAULT NULL,
   added_reference text DEFAULT NULL,
+  added_provider_payment_id text DEFAULT NULL,
   added_token uuid DEFAULT NULL,
   -- For an attempt about to be sent: the lease of its caller, whose fencing token is 0. Null if it has no caller.
   added_check_in_s float8 DEFAULT NULL,
@@ -853,7 +861,8 @@ BEGIN
 
   IF the_transaction IS NOT NULL THEN
     UPDATE transaction t
-    SET status = new_transaction_status, reference = coalesce(new_reference, t.reference), updated_at = written_at,
+    SET status = new_transaction_status, reference = coalesce(new_reference, t.reference),
+      provider_payment_id = coalesce(new_provider_payment_id, t.provider_payment_id), updated_at = written_at,
       awaits_payer = new_awaits_payer, fence = t.fence + 1,
       -- If the fence differs, another worker or news about the transaction has already set its next check.
       check_at = CASE WHEN t.fence = the_fence THEN checked_at ELSE t.check_at END,
@@ -880,12 +889,13 @@ BEGIN
 
   IF added_transaction IS NOT NULL THEN
     INSERT INTO transaction AS t (account_id, id, payment_id, type, parent_id, connection_id, connection_identity, status,
-      amount_minor_units, currency, capture, final, reference, vaulted_token, check_at, fence)
+      amount_minor_units, currency, capture, final, reference, provider_payment_id, vaulted_token, check_at, fence)
     VALUES (the_account, added_transaction, the_payment, added_type, added_parent, added_connection, added_identity,
-      added_status, added_minor_units, added_currency, added_capture, added_final, added_reference, added_token,
-      written_at + make_interval(secs => added_check_in_s), CASE WHEN added_check_in_s IS NULL THEN 1 ELSE 0 END)
+      added_status, added_minor_units, added_currency, added_capture, added_final, added_reference,
+      added_provider_payment_id, added_token, written_at + make_interval(secs => added_check_in_s), CASE WHEN added_check_in_s IS NULL THEN 1 ELSE 0 END)
     ON CONFLICT (account_id, id) DO UPDATE
-    SET status = excluded.status, reference = coalesce(t.reference, excluded.reference),
+    SET status = excluded.status,
+      provider_payment_id = coalesce(t.provider_payment_id, excluded.provider_payment_id),
       amount_minor_units = excluded.amount_minor_units, updated_at = excluded.updated_at;
   END IF;
 
@@ -965,6 +975,7 @@ CREATE FUNCTION write_outcomes_1(
   the_transactions uuid[],
   new_transaction_statuses text[],
   new_references text[],
+  new_provider_payment_ids text[],
   new_awaits_payers boolean[],
   the_fences integer[],
   are_fenced boolean[],
@@ -984,9 +995,10 @@ BEGIN
   WITH input AS (
     SELECT i.*, now() AS written_at, now() + make_interval(secs => i.check_in_s) AS checked_at
     FROM unnest(the_accounts, the_payments, the_versions, new_statuses, new_records, new_events, new_responses,
-      the_transactions, new_transaction_statuses, new_references, new_awaits_payers, the_fences, are_fenced, checks_in_s)
+      the_transactions, new_transaction_statuses, new_references, new_provider_payment_ids, new_awaits_payers, the_fences,
+      are_fenced, checks_in_s)
       WITH ORDINALITY AS i (account_id, payment_id, version, status, record, event, response, transaction_id,
-        transaction_status, reference, awaits_payer, fence, is_fenced, check_in_s, n)
+        transaction_status, reference, provider_payment_id, awaits_payer, fence, is_fenced, check_in_s, n)
   ), changed AS (
     UPDATE payment p
     SET status = i.status, record = i.record, version = i.version + 1, updated_at = i.written_at,
@@ -1001,7 +1013,8 @@ BEGIN
       p.answered_record
   ), moved AS (
     UPDATE transaction t
-    SET status = i.transaction_status, reference = coalesce(i.reference, t.reference), updated_at = i.written_at,
+    SET status = i.transaction_status, reference = coalesce(i.reference, t.reference),
+      provider_payment_id = coalesce(i.provider_payment_id, t.provider_payment_id), updated_at = i.written_at,
       awaits_payer = i.awaits_payer, fence = t.fence + 1,
       check_at = CASE WHEN t.fence = i.fence THEN i.checked_at ELSE t.check_at END
     FROM input i JOIN changed c ON c.n = i.n
@@ -1036,6 +1049,7 @@ CREATE FUNCTION write_changes_1(
   the_transactions uuid[],
   new_transaction_statuses text[],
   new_references text[],
+  new_provider_payment_ids text[],
   new_awaits_payers boolean[],
   the_fences integer[],
   are_fenced boolean[],
@@ -1058,9 +1072,10 @@ BEGIN
     WITH input AS (
       SELECT i.*, now() AS written_at, now() + make_interval(secs => i.check_in_s) AS checked_at
       FROM unnest(the_payments, the_versions, new_statuses, new_records, new_events, new_responses, the_transactions,
-        new_transaction_statuses, new_references, new_awaits_payers, the_fences, are_fenced, checks_in_s)
+        new_transaction_statuses, new_references, new_provider_payment_ids, new_awaits_payers, the_fences, are_fenced,
+        checks_in_s)
         WITH ORDINALITY AS i (payment_id, version, status, record, event, response, transaction_id, transaction_status,
-          reference, awaits_payer, fence, is_fenced, check_in_s, n)
+          reference, provider_payment_id, awaits_payer, fence, is_fenced, check_in_s, n)
     ), changed AS (
       UPDATE payment p
       SET status = i.status, record = i.record, version = i.version + 1, updated_at = i.written_at,
@@ -1075,7 +1090,8 @@ BEGIN
         p.answered_record
     ), moved AS (
       UPDATE transaction t
-      SET status = i.transaction_status, reference = coalesce(i.reference, t.reference), updated_at = i.written_at,
+      SET status = i.transaction_status, reference = coalesce(i.reference, t.reference),
+        provider_payment_id = coalesce(i.provider_payment_id, t.provider_payment_id), updated_at = i.written_at,
         awaits_payer = i.awaits_payer, fence = t.fence + 1,
         check_at = CASE WHEN t.fence = i.fence THEN i.checked_at ELSE t.check_at END
       FROM input i JOIN changed c ON c.n = i.n

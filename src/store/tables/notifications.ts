@@ -20,7 +20,8 @@ export type NewsKind = 'notification' | 'return' | 'close';
 export type UnroutedNews = NewsName & {
   readonly kind: NewsKind;
   readonly transactionId: string | undefined;
-  readonly reference: string | undefined;
+  /** The id by which the provider names it. */
+  readonly providerPaymentId: string | undefined;
   /** Time since the notification or return arrived, according to the database's clock. */
   readonly ageMs: number;
 };
@@ -29,12 +30,12 @@ const INSERT = {
   name: 'insert_notification',
   text: `
     INSERT INTO notification
-      (account_id, connection_id, deduplication_key, subject, transaction_id, reference, body, query, headers,
-        dispute, dispute_reference, disputed_minor_units, disputed_currency)
+      (account_id, connection_id, deduplication_key, subject, transaction_id, provider_payment_id, body, query,
+        headers, dispute, dispute_reference, disputed_minor_units, disputed_currency)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
     ON CONFLICT (account_id, connection_id, deduplication_key, subject) DO NOTHING
     RETURNING account_id AS "accountId", connection_id AS "connectionId", deduplication_key AS "deduplicationKey",
-      subject, kind, transaction_id AS "transactionId", reference`,
+      subject, kind, transaction_id AS "transactionId", provider_payment_id AS "providerPaymentId"`,
 };
 
 /**
@@ -49,7 +50,7 @@ export async function insertNotification(
     readonly deduplicationKey: string;
     readonly subjects: readonly {
       readonly transactionId?: string | undefined;
-      readonly reference?: string | undefined;
+      readonly providerPaymentId?: string | undefined;
       readonly dispute?: Dispute | undefined;
     }[];
     readonly body: Uint8Array;
@@ -60,12 +61,12 @@ export async function insertNotification(
 ): Promise<UnroutedNews[]> {
   const { connectionId, deduplicationKey, body, query, headers } = notification;
   const stored: UnroutedNews[] = [];
-  for (const [subject, { transactionId, reference, dispute }] of notification.subjects.entries()) {
-    const known = { connectionId, transactionId, reference: undefined };
+  for (const [subject, { transactionId, providerPaymentId, dispute }] of notification.subjects.entries()) {
+    const known = { connectionId, transactionId, providerPaymentId: undefined };
     const found = transactionId === undefined ? undefined : await findNotifiedTransaction(database, known);
     const values = [
       found?.accountId ?? NIL_UUID,
-      ...[connectionId, deduplicationKey, subject, transactionId, reference, body, query, headers],
+      ...[connectionId, deduplicationKey, subject, transactionId, providerPaymentId, body, query, headers],
       ...[dispute?.stage, dispute?.reference, dispute?.money?.minorUnits, dispute?.money?.currency],
     ];
     const { rows } = await database.query<Nullable<Omit<UnroutedNews, 'ageMs'>>>(
@@ -156,8 +157,8 @@ const TAKE = {
     WHERE n.account_id = $1 AND n.connection_id = $2 AND n.deduplication_key = due.deduplication_key
       AND n.subject = due.subject
     RETURNING n.account_id AS "accountId", n.connection_id AS "connectionId",
-      n.deduplication_key AS "deduplicationKey", n.subject, n.kind, n.transaction_id AS "transactionId", n.reference,
-      due.age_ms AS "ageMs"`,
+      n.deduplication_key AS "deduplicationKey", n.subject, n.kind, n.transaction_id AS "transactionId",
+      n.provider_payment_id AS "providerPaymentId", due.age_ms AS "ageMs"`,
 };
 
 /** Pauses of news: a share of its age, within a minimum and a maximum. */
@@ -185,29 +186,29 @@ const FIND_BY_ID = {
     SELECT account_id AS "accountId", id AS "transactionId" FROM transaction
     WHERE account_id = $1 AND id = $2 AND connection_id = $3`,
 };
-const FIND_BY_REFERENCE = {
-  name: 'find_referred_transaction',
+const FIND_BY_PROVIDER_PAYMENT = {
+  name: 'find_transaction_of_provider_payment',
   text: `
     SELECT account_id AS "accountId", id AS "transactionId" FROM transaction
-    WHERE ${IN_ACCOUNTS} connection_id = $1 AND reference = $2 LIMIT 1`,
+    WHERE ${IN_ACCOUNTS} connection_id = $1 AND provider_payment_id = $2 LIMIT 1`,
 };
 
 /**
- * Finds the transaction that a notification is about, by our id or else by the provider's reference. Only transactions
- * of the notified connection count: a signature for one connection must not vouch for another's payments.
+ * Finds the transaction that a notification is about, by our id or else by the provider's. Only transactions of the
+ * notified connection count: a signature for one connection must not vouch for another's payments.
  */
 export async function findNotifiedTransaction(
   database: Database,
   {
     connectionId,
     transactionId,
-    reference,
-  }: Pick<UnroutedNews, 'connectionId' | 'transactionId' | 'reference'>,
+    providerPaymentId,
+  }: Pick<UnroutedNews, 'connectionId' | 'transactionId' | 'providerPaymentId'>,
 ): Promise<{ readonly accountId: string; readonly transactionId: string } | undefined> {
   type Row = { readonly accountId: string; readonly transactionId: string };
   if (transactionId === undefined) {
-    const values = [connectionId, reference ?? null];
-    return (await searchAccounts<Row>(database, FIND_BY_REFERENCE, values, 'found or complete'))[0];
+    const values = [connectionId, providerPaymentId ?? null];
+    return (await searchAccounts<Row>(database, FIND_BY_PROVIDER_PAYMENT, values, 'found or complete'))[0];
   }
   return findInAccounts(database, transactionId, async (accountId) => {
     const values = [accountId, transactionId, connectionId];
@@ -236,9 +237,10 @@ const MOVE = {
       WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4
       RETURNING *
     )
-    INSERT INTO notification (account_id, connection_id, deduplication_key, subject, kind, transaction_id, reference, dispute,
-      dispute_reference, disputed_minor_units, disputed_currency, body, query, headers, received_at, check_at)
-    SELECT $5, connection_id, deduplication_key, subject, kind, $6, reference, dispute, dispute_reference,
+    INSERT INTO notification (account_id, connection_id, deduplication_key, subject, kind, transaction_id,
+      provider_payment_id, dispute, dispute_reference, disputed_minor_units, disputed_currency, body, query, headers,
+      received_at, check_at)
+    SELECT $5, connection_id, deduplication_key, subject, kind, $6, provider_payment_id, dispute, dispute_reference,
       disputed_minor_units, disputed_currency, body, query, headers, received_at, check_at
     FROM moved
     ON CONFLICT (account_id, connection_id, deduplication_key, subject) DO NOTHING

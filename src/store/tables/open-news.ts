@@ -6,7 +6,8 @@ import { keyOf, type NewsKind, type NewsName } from './notifications.ts';
 /** Unsettled news of a transaction. */
 export type OpenNews = NewsName & {
   readonly kind: NewsKind;
-  readonly reference: string | undefined;
+  /** The id by which the provider names the transaction. */
+  readonly providerPaymentId: string | undefined;
   /** The dispute that the news reports, if any. */
   readonly dispute: Dispute | undefined;
   readonly body: Uint8Array;
@@ -26,8 +27,8 @@ const READ = {
   name: 'read_open_news',
   text: `
     SELECT account_id AS "accountId", connection_id AS "connectionId", deduplication_key AS "deduplicationKey", subject,
-      kind, reference, dispute AS stage, dispute_reference AS "disputeReference", disputed_minor_units AS "minorUnits",
-      disputed_currency AS currency, body, query, headers, received_at AS "receivedAt",
+      kind, provider_payment_id AS "providerPaymentId", dispute AS stage, dispute_reference AS "disputeReference",
+      disputed_minor_units AS "minorUnits", disputed_currency AS currency, body, query, headers, received_at AS "receivedAt",
       extract(epoch FROM now() - received_at)::float8 * 1000 AS "ageMs", now()::text AS "readAt"
     FROM notification WHERE account_id = $1 AND transaction_id = $2 AND settled_at IS NULL
     ORDER BY settled_at, received_at LIMIT ${MAX_NEWS_READ}`,
@@ -79,8 +80,8 @@ const SETTLE_SERVED = {
       SELECT connection_id, deduplication_key, subject FROM notification
       WHERE account_id = $1 AND transaction_id = $2 AND settled_at IS NULL AND received_at <= $3::timestamptz
         AND dispute IS NULL AND (
-          kind = $4 AND reference IS NOT DISTINCT FROM $5 AND (kind = 'notification' OR query = $6)
-          OR $8 AND reference IS NULL AND (kind = 'notification' OR kind = 'return' AND query = '')
+          kind = $4 AND provider_payment_id IS NOT DISTINCT FROM $5 AND (kind = 'notification' OR query = $6)
+          OR $8 AND provider_payment_id IS NULL AND (kind = 'notification' OR kind = 'return' AND query = '')
         )
       ORDER BY settled_at, received_at LIMIT ${MAX_SETTLED} FOR UPDATE
     )
@@ -103,11 +104,11 @@ const SETTLE_SERVED = {
 export async function settleServed(
   database: Database,
   transactionId: string,
-  { accountId, kind, reference, query, readAt }: OpenNews,
+  { accountId, kind, providerPaymentId, query, readAt }: OpenNews,
   result: string,
   isLookUp: boolean,
 ): Promise<number> {
-  const values = [accountId, transactionId, readAt, kind, reference ?? null, query, result, isLookUp];
+  const values = [accountId, transactionId, readAt, kind, providerPaymentId ?? null, query, result, isLookUp];
   return (await database.query(SETTLE_SERVED, values)).rows.length;
 }
 

@@ -152,7 +152,7 @@ export async function findPaymentsById(database: Database, id: string): Promise<
   return found ? readFound(database, [found]) : [];
 }
 
-// A provider's reference is searched together with its connection, the first column of the index. Merchants may give a
+// A provider's id is searched together with its connection, the first column of the index. Merchants may give a
 // million payments the same reference, so only the first matches are considered.
 const BY_REFERENCE = {
   merchant: {
@@ -162,14 +162,18 @@ const BY_REFERENCE = {
       WHERE account_id = ANY ($1::uuid[]) AND merchant_reference = $2 AND merchant_reference IS NOT NULL LIMIT 1000`,
   },
   provider: {
-    name: 'find_payments_by_reference',
+    name: 'find_payments_by_provider_payment',
     text: `
       SELECT account_id AS "accountId", payment_id AS id FROM transaction
-      WHERE connection_id = ANY ($1::text[]) AND reference = $2 AND reference IS NOT NULL LIMIT 1000`,
+      WHERE connection_id = ANY ($1::text[]) AND provider_payment_id = $2
+        AND provider_payment_id IS NOT NULL LIMIT 1000`,
   },
 };
 
-/** Finds payments by a reference of one of their transactions: the merchant's, or the provider's at a connection. */
+/**
+ * Finds payments by the name of one of their transactions: the merchant's reference, or the provider's id at a
+ * connection.
+ */
 export async function findPaymentsByReference(
   database: Database,
   search: Pick<PaymentSearch, 'accountIds' | 'status' | 'from' | 'before'>,

@@ -126,7 +126,7 @@ describe('payments at the fake Adyen', () => {
       transactionId: attempt.transactionId,
       signed: { minorUnits: 300_000n, outcome: { kind: 'approved', reference: thePayment().pspReference } },
     });
-    const refund = operationOn(attempt, subject.reference);
+    const refund = operationOn(attempt, subject.providerPaymentId);
     expect(await adyen.connection.refund?.(refund)).toMatchObject({ kind: 'pending' });
   });
 

@@ -39,7 +39,7 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
 
   it("an operation made at Adyen with its own reference is found by its payment's signed reference", async () => {
     const subjects = await subjectsOf(eventCode, 'return-17');
-    expect(subjects).toMatchObject([{ reference: OPERATION }, made]);
+    expect(subjects).toMatchObject([{ providerPaymentId: OPERATION }, made]);
     expect(subjects[1]).not.toHaveProperty('transactionId');
     expect(await subjectsOf(eventCode, 'return-17', {})).toHaveLength(1);
   });

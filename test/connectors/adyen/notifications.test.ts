@@ -102,8 +102,8 @@ describe('a notification from Adyen', () => {
       const subject = subjectOf(
         await read(connection, notificationOf(modified(eventCode, success, `${kind}-${ID}`), AMOUNT)),
       );
-      expect(subject).toMatchObject({ transactionId: ID, reference: MODIFICATION });
-      expect(subject.signed?.outcome).toMatchObject({ kind: outcome, reference: MODIFICATION });
+      expect(subject).toMatchObject({ transactionId: ID, providerPaymentId: MODIFICATION });
+      expect(subject.signed?.outcome).toMatchObject({ kind: outcome, providerPaymentId: MODIFICATION });
     },
   );
 
@@ -114,7 +114,7 @@ describe('a notification from Adyen', () => {
         await read(connection, notificationOf(modified(eventCode, false, ID), AMOUNT)),
       );
       expect(subject.transactionId).toBeUndefined();
-      expect(subject.reference).toBe(MODIFICATION);
+      expect(subject.providerPaymentId).toBe(MODIFICATION);
     },
   );
 
@@ -125,7 +125,7 @@ describe('a notification from Adyen', () => {
 
   it('an Adyen notification of a technical cancel reports the cancel, or is ignored if Adyen found no payment', async () => {
     const canceled = await read(connection, notificationOf(modified('TECHNICAL_CANCEL', true, ID), AMOUNT));
-    expect(subjectOf(canceled)).toMatchObject({ transactionId: ID, reference: PAYMENT });
+    expect(subjectOf(canceled)).toMatchObject({ transactionId: ID, providerPaymentId: PAYMENT });
     expect(kindOf(subjectOf(canceled))).toBe('declined');
     const none = await read(connection, notificationOf(modified('TECHNICAL_CANCEL', false, ID), AMOUNT));
     expect(none).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });

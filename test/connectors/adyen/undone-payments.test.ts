@@ -22,10 +22,10 @@ describe('notifications from Adyen about undone payments', () => {
     const reading = await read(connection, body);
     if (reading.kind !== 'about') throw new Error(reading.kind);
     expect(reading.subjects).toMatchObject([
-      { reference: MODIFICATION, signed: { outcome: { kind: 'declined', reference: MODIFICATION } } },
+      { providerPaymentId: MODIFICATION, signed: { outcome: { kind: 'declined', reference: MODIFICATION } } },
       {
         transactionId: ID,
-        reference: PAYMENT,
+        providerPaymentId: PAYMENT,
         signed: {
           ...{ minorUnits: 1130n, currency: 'EUR', ofPurchase: true },
           // The notification decides nothing: Adyen may retry the capture.
@@ -44,7 +44,7 @@ describe('notifications from Adyen about undone payments', () => {
   it("Adyen's EXPIRE reports that the uncaptured rest has lapsed", async () => {
     const reading = await read(connection, notificationOf(modified('EXPIRE'), AMOUNT));
     expect(subjectOf(reading)).toMatchObject({
-      ...{ transactionId: ID, reference: PAYMENT },
+      ...{ transactionId: ID, providerPaymentId: PAYMENT },
       signed: { minorUnits: 1130n, currency: 'EUR', outcome: { kind: 'expired', reference: PAYMENT } },
     });
   });
@@ -54,8 +54,8 @@ describe('notifications from Adyen about undone payments', () => {
     if (reading.kind !== 'about') throw new Error(reading.kind);
     const money = { minorUnits: 1130n, currency: 'EUR' };
     expect(reading.subjects).toMatchObject([
-      { reference: MODIFICATION, signed: { ...money, outcome: { kind: 'approved' } } },
-      { transactionId: ID, reference: PAYMENT, signed: { ...money, outcome: { kind: 'expired' } } },
+      { providerPaymentId: MODIFICATION, signed: { ...money, outcome: { kind: 'approved' } } },
+      { transactionId: ID, providerPaymentId: PAYMENT, signed: { ...money, outcome: { kind: 'expired' } } },
     ]);
     expect(reading.subjects[0]).not.toHaveProperty('transactionId');
   });

@@ -79,7 +79,7 @@ describe('payers redirected to Mercado Pago', () => {
     const known = `${reference}/${payment.id}`;
     expect(await lookUp(under, attempt, known)).toMatchObject({ kind: 'approved' });
     // A notification of the same payment is not a second payment.
-    const told = await lookUp(under, attempt, known, { hint: { reference: String(payment.id) } });
+    const told = await lookUp(under, attempt, known, { hint: { providerPaymentId: String(payment.id) } });
     expect(told).toMatchObject({ kind: 'approved' });
     expect(told).not.toHaveProperty('alarm');
     under.fake.lose(/^GET .v1.payments.\d+$/, 'after');
@@ -91,7 +91,7 @@ describe('payers redirected to Mercado Pago', () => {
     const payment = under.fake.pay(under.fake.preference());
     under.fake.lagSearch(true);
     expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'redirect' });
-    const hint = { reference: String(payment.id) };
+    const hint = { providerPaymentId: String(payment.id) };
     const found = { kind: 'approved', reference: `${reference}/${payment.id}` };
     expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(found);
     // Even if the search lists an earlier payment.
@@ -109,14 +109,14 @@ describe('payers redirected to Mercado Pago', () => {
     const ticket = under.fake.pay(under.fake.preference(), 'pending', 'pending_waiting_payment');
     const byCard = under.fake.pay(under.fake.preference());
     under.fake.lagSearch(true);
-    const told = { hint: { reference: String(byCard.id) } };
+    const told = { hint: { providerPaymentId: String(byCard.id) } };
     expect(await lookUp(under, attempt, `${reference}/${ticket.id}`, told)).toMatchObject({
       kind: 'approved',
       reference: `${reference}/${byCard.id}`,
     });
     // The ticket is also paid, after the payment has succeeded.
     ticket.status = 'approved';
-    const again = { hint: { reference: String(ticket.id) } };
+    const again = { hint: { providerPaymentId: String(ticket.id) } };
     expect(await lookUp(under, attempt, `${reference}/${byCard.id}`, again)).toMatchObject({
       kind: 'approved',
       alarm: true,

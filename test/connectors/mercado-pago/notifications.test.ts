@@ -30,7 +30,7 @@ describe('webhooks from Mercado Pago', () => {
       expect(await read(webhookOf(String(id), { secret }))).toEqual({
         kind: 'about',
         deduplicationKey: expect.stringMatching(/^[0-9a-f]{64}$/),
-        subjects: [{ transactionId: attempt.transactionId, reference: String(id) }],
+        subjects: [{ transactionId: attempt.transactionId, providerPaymentId: String(id) }],
       });
     }
   });
@@ -45,7 +45,7 @@ describe('webhooks from Mercado Pago', () => {
     async (status, detail, stage, kind) => {
       const { attempt } = await sentAway(under);
       const { id } = under.fake.pay(under.fake.preference(), status, detail);
-      const named = { transactionId: attempt.transactionId, reference: String(id) };
+      const named = { transactionId: attempt.transactionId, providerPaymentId: String(id) };
       const disputed = { ...named, dispute: { stage, reference: `${kind}/${id}` } };
       const reading = await read(webhookOf(String(id)));
       // A won dispute may also end a mediation, which the look-up reports.
@@ -66,7 +66,7 @@ describe('webhooks from Mercado Pago', () => {
       const { attempt, reference } = await sentAway(under);
       const { id } = under.fake.pay(under.fake.preference(), status, detail);
       const ended = ['mediation', 'chargeback'].map((kind) => ({ stage, reference: `${kind}/${id}` }));
-      const hint = { reference: String(id) };
+      const hint = { providerPaymentId: String(id) };
       const told = { kind: 'approved', endedDisputes: stage ? ended : [] };
       expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(told);
       // A search may show an earlier state: only the payment read by its ID counts.

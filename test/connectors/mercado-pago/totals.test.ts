@@ -16,7 +16,7 @@ async function payment() {
       headers: { authorization: `Bearer ${FAKE_ACCESS_TOKEN}`, 'x-idempotency-key': randomUUID() },
       body: JSON.stringify({ amount }),
     });
-  const told = (hint = id) => lookUp(under, attempt, reference, { hint: { reference: hint } });
+  const told = (hint = id) => lookUp(under, attempt, reference, { hint: { providerPaymentId: hint } });
   return { attempt, payment, id, reference, refundThere, told };
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RawNotification } from '#src/connectors/connector.ts';
+import { redirectAttempt } from '../attempts.ts';
 import { openedForEach } from '../under-test.ts';
 import type { Json } from './fake-ledger.ts';
 import { FAKE_WEBHOOK_ID } from './fake-paypal.ts';
@@ -71,14 +72,7 @@ describe('a notification from PayPal', () => {
       { id: ORDER_ID, purchase_units: [{ custom_id: TRANSACTION }] },
       { transactionId: TRANSACTION },
     ],
-    ['CHECKOUT.ORDER.APPROVED', { id: ORDER_ID, purchase_units: [{}] }, { reference: ORDER_ID }],
-    ['CHECKOUT.PAYMENT-APPROVAL.REVERSED', { order_id: ORDER_ID }, { reference: ORDER_ID }],
     ['PAYMENT.CAPTURE.DENIED', { invoice_id: TRANSACTION }, { transactionId: TRANSACTION }],
-    [
-      'PAYMENT.CAPTURE.PENDING',
-      { supplementary_data: { related_ids: { order_id: ORDER_ID } } },
-      { reference: ORDER_ID },
-    ],
     [
       'PAYMENT.CAPTURE.REFUNDED',
       { id: '1JU08902781691411', custom_id: TRANSACTION },
@@ -88,6 +82,26 @@ describe('a notification from PayPal', () => {
     const reading = await read(paypal.fake.notify(event(type, resource)));
     expect(reading).toMatchObject({ kind: 'about', subjects: [subject] });
   });
+
+  it.each([
+    ['CHECKOUT.ORDER.APPROVED', (id: string) => ({ id, purchase_units: [{}] })],
+    ['CHECKOUT.PAYMENT-APPROVAL.REVERSED', (id: string) => ({ order_id: id })],
+    ['PAYMENT.CAPTURE.PENDING', (id: string) => ({ supplementary_data: { related_ids: { order_id: id } } })],
+  ])(
+    'a PayPal notification of the type %s that names only an order is about its payment',
+    async (type, of) => {
+      const attempt = redirectAttempt();
+      await paypal.connection.pay(attempt);
+      const [orderId = ''] = paypal.fake.ledger.orders.keys();
+      const { transactionId } = attempt;
+      expect(await read(paypal.fake.notify(event(type, of(orderId))))).toMatchObject({
+        subjects: [{ transactionId }],
+      });
+      expect(await read(paypal.fake.notify(event(type, of(ORDER_ID))))).toEqual({ kind: 'ignored' });
+      paypal.fake.trouble(/orders/, 'error before');
+      expect(await read(paypal.fake.notify(event(type, of(orderId))))).toMatchObject({ kind: 'send_again' });
+    },
+  );
 
   it.each([
     ['another type', event('BILLING.PLAN.CREATED', { id: 'P-1', custom_id: TRANSACTION })],

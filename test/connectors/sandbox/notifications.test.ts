@@ -63,7 +63,7 @@ describe('notifications from the sandbox provider', () => {
     const about = {
       kind: 'about',
       deduplicationKey: expect.stringMatching(/^ev_/),
-      subjects: [{ transactionId: attempt.transactionId, reference }],
+      subjects: [{ transactionId: attempt.transactionId, providerPaymentId: reference }],
     };
     expect(await reading(raw(notification))).toEqual(about);
     const fresh = signatureOf(notification.body, [SECRET], Date.now());
@@ -88,7 +88,7 @@ describe('notifications from the sandbox provider', () => {
     const notification = notified.find(({ body }) => body.includes('"completion.succeeded"'));
     expect(notification && (await reading(raw(notification)))).toMatchObject({
       kind: 'about',
-      subjects: [{ reference: url.split('/').at(-1) }],
+      subjects: [{ providerPaymentId: url.split('/').at(-1) }],
     });
   });
 

@@ -115,7 +115,7 @@ describe('a payment by Stripe', () => {
     stripe.fake.pace.searchLagMs = 7 * 24 * 3_600_000;
     const late = { ageMs: 2 * 24 * 3_600_000 };
     expect(await lookUp(stripe, attempt, undefined, late)).toMatchObject({ kind: 'unknown' });
-    const told = { ...late, hint: { reference } };
+    const told = { ...late, hint: { providerPaymentId: reference } };
     expect(await lookUp(stripe, attempt, undefined, told)).toMatchObject({ kind: 'approved', reference });
   });
 

@@ -158,7 +158,7 @@ describe('a payment whose process died', () => {
   it('a payment whose process died is found by its key if a notification names something else', async () => {
     const attempt = cardAttempt(approve);
     await stripe.connection.pay(attempt);
-    const hint = { reference: 're_1' };
+    const hint = { providerPaymentId: 're_1' };
     expect(await lookUp(stripe, attempt, undefined, { hint })).toMatchObject({ kind: 'approved' });
   });
 

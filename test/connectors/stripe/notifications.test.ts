@@ -84,7 +84,7 @@ describe('a notification from Stripe', () => {
     expect(read(SUCCEEDED, stripeSignature(SUCCEEDED, secrets, NOW_S))).toEqual({
       kind: 'about',
       deduplicationKey: 'evt_1',
-      subjects: [{ transactionId: attempt.transactionId, reference: INTENT_ID }],
+      subjects: [{ transactionId: attempt.transactionId, providerPaymentId: INTENT_ID }],
     });
   });
 
@@ -179,7 +179,7 @@ describe('a notification from Stripe', () => {
     const body = event('payment_intent.succeeded', { ...intentAnswer(attempt), id: '' });
     const { transactionId } = attempt;
     expect(readSigned(body)).toMatchObject({ subjects: [{ transactionId }] });
-    expect(readSigned(body)).not.toHaveProperty('subjects.0.reference');
+    expect(readSigned(body)).not.toHaveProperty('subjects.0.providerPaymentId');
   });
 
   it('a Stripe notification whose type only begins like that of a creation is read', () => {
@@ -198,7 +198,7 @@ describe('a notification from Stripe', () => {
     (type) => {
       const transactionId = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
       expect(readSigned(event(type, refundAnswer(transactionId, 100)))).toMatchObject({
-        subjects: [{ transactionId, reference: REFUND_ID }],
+        subjects: [{ transactionId, providerPaymentId: REFUND_ID }],
       });
     },
   );
@@ -211,7 +211,7 @@ describe('a notification from Stripe', () => {
   ])(
     'a Stripe notification of the type %s about an action in Stripe itself is about the payment',
     (type, object) => {
-      expect(readSigned(event(type, object))).toMatchObject({ subjects: [{ reference: INTENT_ID }] });
+      expect(readSigned(event(type, object))).toMatchObject({ subjects: [{ providerPaymentId: INTENT_ID }] });
     },
   );
 
@@ -241,7 +241,9 @@ describe('a notification from Stripe', () => {
     'a Stripe notification of the type %s with the status %s reports the stage %s',
     (type, status, stage) => {
       const body = event(type, { object: 'dispute', status, payment_intent: INTENT_ID });
-      expect(readSigned(body)).toMatchObject({ subjects: [{ reference: INTENT_ID, dispute: { stage } }] });
+      expect(readSigned(body)).toMatchObject({
+        subjects: [{ providerPaymentId: INTENT_ID, dispute: { stage } }],
+      });
     },
   );
 
@@ -273,7 +275,7 @@ describe('a notification from the fake', () => {
     const notification = { header: () => signature, query: '', body: Buffer.from(body) };
     expect(await stripe.connection.readNotification?.(notification, stripe.fake.nowMs())).toMatchObject({
       kind: 'about',
-      subjects: [{ transactionId: made.transactionId, reference: stripe.intent().id }],
+      subjects: [{ transactionId: made.transactionId, providerPaymentId: stripe.intent().id }],
     });
   });
 });

@@ -28,7 +28,7 @@ function inOrder(start: PaymentState, reports: readonly Report[]): PaymentState 
 function outcomeOf({ payment, record, transactions }: PaymentState): unknown {
   const { version: _, ...books } = payment;
   const told = transactions.map((one) =>
-    [one.type, one.status, String(one.minorUnits), one.reference].join(' '),
+    [one.type, one.status, String(one.minorUnits), one.providerPaymentId].join(' '),
   );
   return { books, status: record.status, subStatus: record.subStatus, told: told.sort() };
 }
@@ -78,10 +78,10 @@ const arbParts = (most: bigint) =>
   });
 
 function external(type: 'CAPTURE' | 'REFUND', minorUnits: bigint, n: number): Report {
-  const reference = `${type} ${n}`;
+  const providerPaymentId = `${type} ${n}`;
   const money = { minorUnits, currency: 'USD' };
-  const operation = { type, money, reported: APPROVED, reference };
-  return { kind: 'external', transactionId: BASE_ID, operation, newId: reference, can: CAN };
+  const operation = { type, money, reported: APPROVED, providerPaymentId };
+  return { kind: 'external', transactionId: BASE_ID, operation, newId: providerPaymentId, can: CAN };
 }
 
 it('approvals, captures and refunds at the provider, and won disputes lead to the same state in any order', () => {

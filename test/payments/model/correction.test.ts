@@ -51,28 +51,23 @@ function declinedBeside(status?: string): PaymentState {
   return { ...state, transactions: [base, { ...base, id: 'other', status }] };
 }
 
-const CORRECTED: Outcome = { ...APPROVED, reference: 'base-reference', corrects: true };
+const CORRECTED: Outcome = { ...APPROVED, providerPaymentId: 'base-id', corrects: true };
 it.each<[string, PaymentState, Outcome, string]>([
   ['of the declined charge is accepted', declinedBeside(), CORRECTED, 'applied'],
   ['beside another declined attempt is accepted', declinedBeside('DECLINED'), CORRECTED, 'applied'],
   [
     'that is not a correction is a contradiction',
     declinedBeside(),
-    { ...APPROVED, reference: 'base-reference' },
+    { ...APPROVED, providerPaymentId: 'base-id' },
     'contradiction',
   ],
   [
     'of another charge is a contradiction',
     declinedBeside(),
-    { ...CORRECTED, reference: 'other' },
+    { ...CORRECTED, providerPaymentId: 'other' },
     'contradiction',
   ],
-  [
-    'without a reference is a contradiction',
-    declinedBeside(),
-    { ...APPROVED, corrects: true },
-    'contradiction',
-  ],
+  ['without an id is a contradiction', declinedBeside(), { ...APPROVED, corrects: true }, 'contradiction'],
   [
     'after another attempt has charged is a contradiction',
     declinedBeside('SUCCEEDED'),
@@ -94,15 +89,17 @@ it('an approval corrects neither an attempt that was not sent nor an operation',
     providerData,
     iso8583Code: '05',
     advice: 'NONE',
-    reference: 'theirs',
+    providerPaymentId: 'theirs',
   };
   const refused = learned(begun(approved(true), 'REFUND', 60n, 'first'), of('first', declined)).state;
-  expect(learned(refused, of('first', { ...CORRECTED, reference: 'theirs' })).change).toBe('contradiction');
+  expect(learned(refused, of('first', { ...CORRECTED, providerPaymentId: 'theirs' })).change).toBe(
+    'contradiction',
+  );
 });
 
-it('an approval without a reference does not correct a decline without one', () => {
+it('an approval without the provider’s id does not correct a decline without one', () => {
   const state = declinedBeside();
-  const transactions = state.transactions.map((one) => ({ ...one, reference: undefined }));
+  const transactions = state.transactions.map((one) => ({ ...one, providerPaymentId: undefined }));
   const { change: made } = learned({ ...state, transactions }, of(BASE_ID, { ...APPROVED, corrects: true }));
   expect(made).toBe('contradiction');
 });

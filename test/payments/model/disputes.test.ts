@@ -40,7 +40,7 @@ it('an opened dispute becomes a CHARGEBACK of the payment, for the disputed mone
     books: { captured: 0n, refunded: 0n, isReleased: false },
     record: { status: Payment_Status.IN_DISPUTE, subStatus: Payment_SubStatus_Value.RECEIVED },
     added: {
-      ...{ id: 'new', type: 'CHARGEBACK', status: Transaction_Status.PENDING, reference: 'dp_1' },
+      ...{ id: 'new', type: 'CHARGEBACK', status: Transaction_Status.PENDING, providerPaymentId: 'dp_1' },
       ...{ minorUnits: 40n, parentId: BASE_ID, isFinal: false, connectionId: 'one', currency: 'USD' },
       ...{ connectionIdentity: 'one', capture: false, checkInS: undefined, vaultedToken: undefined },
     },

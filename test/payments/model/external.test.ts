@@ -95,7 +95,7 @@ it('only the age of a refund decides whether totals may still lack it', () => {
 
 /** A capture or refund as a notification reports it. */
 function made(type: 'CAPTURE' | 'REFUND', minorUnits: bigint, over: Partial<ExternalOperation> = {}) {
-  return { type, money: usd(minorUnits), reported: APPROVED, reference: 'theirs', ...over };
+  return { type, money: usd(minorUnits), reported: APPROVED, providerPaymentId: 'theirs', ...over };
 }
 
 const told = (state: PaymentState, operation: ExternalOperation, can = CAN) =>
@@ -111,7 +111,7 @@ it('an external capture is recorded like one of ours that succeeded', () => {
   expect(change(AUTHORIZED, made('CAPTURE', 60n))).toMatchObject({
     ...{ event: 'payment.capture', transaction: undefined, books: { captured: 60n, isReleased: false } },
     added: {
-      ...{ id: 'new', type: 'CAPTURE', status: Transaction_Status.SUCCEEDED, reference: 'theirs' },
+      ...{ id: 'new', type: 'CAPTURE', status: Transaction_Status.SUCCEEDED, providerPaymentId: 'theirs' },
       ...{ minorUnits: 60n, parentId: BASE_ID, isFinal: false },
     },
     record: {
@@ -140,12 +140,12 @@ it('an external capture of the whole rest is final', () => {
 
 const CAPTURED = operated(AUTHORIZED, 'CAPTURE', 40n, 'first');
 const refundTold = { ...APPROVED, totals: { captured: AMOUNT, refunded: 30n } };
-const ofTotals = { reported: refundTold, reference: undefined };
+const ofTotals = { reported: refundTold, providerPaymentId: undefined };
 const won = { ...APPROVED, totals: { captured: 0n, refunded: 30n, mayCountDisputes: true } } as const;
 it.each<[string, PaymentState, ExternalOperation, string]>([
   ['a capture of a purchase', PURCHASED, made('CAPTURE', 10n), 'unchanged'],
   ['a repeated report', told(PURCHASED, made('REFUND', 30n)).state, made('REFUND', 30n), 'unchanged'],
-  ['a report of the attempt', PURCHASED, made('REFUND', 30n, { reference: 'base-reference' }), 'unchanged'],
+  ['a report of the attempt', PURCHASED, made('REFUND', 30n, { providerPaymentId: 'base-id' }), 'unchanged'],
   [
     'totals in the books by now',
     operated(PURCHASED, 'REFUND', 30n, 'r'),
@@ -160,15 +160,20 @@ it.each<[string, PaymentState, ExternalOperation, string]>([
   ],
   ['a refund in totals that report a capture first', AUTHORIZED, made('REFUND', 30n, ofTotals), 'unchanged'],
   ['totals beyond the books', PURCHASED, made('REFUND', 30n, ofTotals), 'applied'],
-  ['one without totals or a reference', PURCHASED, made('REFUND', 30n, { reference: undefined }), 'applied'],
   [
-    'one after another, both without a reference',
-    operated(PURCHASED, 'REFUND', 10n, 'r'),
-    made('REFUND', 20n, { reference: undefined }),
+    'one without totals or an id',
+    PURCHASED,
+    made('REFUND', 30n, { providerPaymentId: undefined }),
     'applied',
   ],
   [
-    'one with a reference, whatever the totals say',
+    'one after another, both without an id',
+    operated(PURCHASED, 'REFUND', 10n, 'r'),
+    made('REFUND', 20n, { providerPaymentId: undefined }),
+    'applied',
+  ],
+  [
+    'one with an id, whatever the totals say',
     operated(PURCHASED, 'REFUND', 30n, 'r'),
     made('REFUND', 30n, { reported: refundTold }),
     'applied',
@@ -181,7 +186,7 @@ it.each<[string, PaymentState, ExternalOperation, string]>([
   [
     'a refund in totals before its capture',
     AUTHORIZED,
-    made('REFUND', 30n, { reference: undefined }),
+    made('REFUND', 30n, { providerPaymentId: undefined }),
     'mismatch',
   ],
   ['a capture beyond the authorization', AUTHORIZED, made('CAPTURE', AMOUNT + 1n), 'mismatch'],

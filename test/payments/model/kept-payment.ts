@@ -35,7 +35,8 @@ export const timeOf = ({ payment }: PaymentState) => timestampFromMs(1_000 * (pa
 
 const row = (over: Partial<TransactionRow> & Pick<TransactionRow, 'id' | 'type'>): TransactionRow => ({
   ...{ status: 'PENDING', parentId: undefined, connectionId: 'one', connectionIdentity: 'one' },
-  ...{ minorUnits: AMOUNT, currency: 'USD', capture: false, reference: undefined, isFinal: false },
+  ...{ minorUnits: AMOUNT, currency: 'USD', capture: false, isFinal: false },
+  ...{ reference: undefined, providerPaymentId: undefined },
   ...{ vaultedToken: undefined, awaitsPayer: false, isUnanswered: false, ageMs: 0 },
   ...over,
 });
@@ -55,7 +56,7 @@ export function claimed(capture: boolean): PaymentState {
       ...{ isReleased: false, cardFingerprint: FINGERPRINT, openOperation: undefined },
     },
     record: decodeRecord(encodeRecord(record)),
-    transactions: [row({ id: BASE_ID, type: Transaction_Type[type], capture, reference: 'base-reference' })],
+    transactions: [row({ id: BASE_ID, type: Transaction_Type[type], capture, providerPaymentId: 'base-id' })],
   };
 }
 
@@ -85,7 +86,8 @@ function kept(state: PaymentState, { record, books, transaction, added }: Change
           ...one,
           status,
           awaitsPayer: transaction.awaitsPayer,
-          reference: one.reference ?? transaction.reference,
+          reference: transaction.reference ?? one.reference,
+          providerPaymentId: transaction.providerPaymentId ?? one.providerPaymentId,
         }
       : one,
   );
@@ -110,8 +112,8 @@ function kept(state: PaymentState, { record, books, transaction, added }: Change
 function withAdded(transactions: readonly TransactionRow[], added: AddedTransaction): TransactionRow[] {
   const { checkInS: _, ...columns } = added;
   const before = transactions.find(({ id }) => id === added.id);
-  const reference = before?.reference ?? added.reference;
-  const after = row({ ...columns, status: Transaction_Status[added.status], reference });
+  const providerPaymentId = before?.providerPaymentId ?? added.providerPaymentId;
+  const after = row({ ...columns, status: Transaction_Status[added.status], providerPaymentId });
   return [...transactions.filter((one) => one !== before), after];
 }
 

@@ -15,7 +15,7 @@ const providerData = create(ProviderDataSchema);
 /** An outcome of every kind, including corrections. */
 export const OUTCOMES: readonly Outcome[] = [
   APPROVED,
-  { ...APPROVED, reference: 'base-reference', corrects: true },
+  { ...APPROVED, providerPaymentId: 'base-id', corrects: true },
   { kind: 'declined', iso8583Code: '51', advice: 'NONE', providerData },
   { kind: 'declined', iso8583Code: '51', advice: 'NONE', providerData, corrects: true },
   { kind: 'pending', providerData },
@@ -98,11 +98,11 @@ const arbExternal = fc
   .record({
     type: fc.constantFrom('CAPTURE', 'REFUND'),
     minorUnits: arbAmount,
-    reference: fc.integer({ min: 1, max: 4 }).map((n) => `external-${n}`),
+    providerPaymentId: fc.integer({ min: 1, max: 4 }).map((n) => `external-${n}`),
   })
-  .map(({ type, minorUnits, reference }): Step => {
+  .map(({ type, minorUnits, providerPaymentId }): Step => {
     const money = { minorUnits, currency: 'USD' };
-    const operation = { type: type as 'CAPTURE' | 'REFUND', money, reported: APPROVED, reference };
+    const operation = { type: type as 'CAPTURE' | 'REFUND', money, reported: APPROVED, providerPaymentId };
     return {
       learns: (_state, nth) => ({
         ...{ kind: 'external', transactionId: BASE_ID, operation, newId: `external ${nth}`, can: CAN },

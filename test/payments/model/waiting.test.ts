@@ -23,7 +23,11 @@ function found(over: Partial<TransactionRow> = {}, { isPlain, subStatus }: Shown
   if (!own) throw new Error('there is no attempt');
   for (const one of state.record.transactionsHistory) one.providerData = isPlain ? undefined : SHOWN;
   const record = { ...state.record, subStatus: subStatus ?? state.record.subStatus };
-  return { ...state, record, transaction: { ...own, reference: undefined, ...over } };
+  return {
+    ...state,
+    record,
+    transaction: { ...own, reference: undefined, providerPaymentId: undefined, ...over },
+  };
 }
 
 const CHALLENGED = { subStatus: Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP };
