@@ -61,6 +61,15 @@ const operationsOf = async ({ id }: Record) => {
     .map(({ type, status, amount }: Record) => `${type} ${status} ${amount}`);
 };
 
+/** Returns the ids by which the provider names the operations of a payment. */
+async function idsOf({ id }: Record): Promise<unknown[]> {
+  const rows = await tables.query(
+    'SELECT provider_payment_id AS id FROM transaction WHERE payment_id = $1 AND parent_id IS NOT NULL ORDER BY created_at, id',
+    [id],
+  );
+  return rows.map((row) => row.id);
+}
+
 async function eventsOf({ id }: Record): Promise<unknown[]> {
   const rows = await tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id]);
   return rows.map(({ type }) => type);
@@ -68,10 +77,8 @@ async function eventsOf({ id }: Record): Promise<unknown[]> {
 
 const alarms = async () => {
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
-  return [...metrics.matchAll(/^provider_alarms_total\{[^}]*\} (\d+)/gm)].reduce(
-    (sum, [, n]) => sum + Number(n),
-    0,
-  );
+  const counts = metrics.matchAll(/^provider_alarms_total\{[^}]*\} (\d+)/gm);
+  return [...counts].reduce((sum, [, n]) => sum + Number(n), 0);
 };
 
 describe('operations in the Stripe dashboard', () => {
@@ -125,6 +132,8 @@ describe('operations in the Stripe dashboard', () => {
     await deliver('stripe-main', refundThere(intent, 7_000));
     expect(await stateOf(payment)).toBe('REFUNDED/REFUNDED');
     expect(await operationsOf(payment)).toEqual(['CAPTURE SUCCEEDED 70', 'REFUND SUCCEEDED 70']);
+    const made = [...fakes.stripe.ledger.refunds.values()].findLast(({ amount }) => amount === 7_000);
+    expect(await idsOf(payment)).toEqual([intent.latest_charge, made?.id]);
   });
 
   it('simultaneous refunds in the Stripe dashboard and through the service are each recorded once', async () => {
@@ -177,43 +186,55 @@ it('a refund in the PayPal dashboard is recorded, with or without our id in its 
   await deliver('paypal-main', refundThere('20.00', {}));
   expect(await stateOf(payment)).toBe('REFUNDED/REFUNDED');
   expect(await operationsOf(payment)).toEqual(['REFUND SUCCEEDED 10', 'REFUND SUCCEEDED 20']);
+  expect(await idsOf(payment)).toEqual(order?.refunds.map(({ id }) => id));
 });
 
-it('a refund in the Mercado Pago dashboard is recorded', async () => {
+/** Makes a payment at Mercado Pago. `id` is Mercado Pago's. */
+async function payInPesos(value: number): Promise<{ payment: Record; id: string }> {
+  fakes.mercadoPago.preferences.clear();
   const wallet = withField(walletPayment(), 'payment_method.type', 'MERCADO_PAGO_CHECKOUT_PRO');
-  const payment = await call('', { ...wallet, country: 'AR', amount: { currency: 'ARS', value: 4500.5 } });
-  const { id } = fakes.mercadoPago.pay(fakes.mercadoPago.preference());
-  await deliver('mercado-pago-ar', webhookOf(String(id)));
-  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  const payment = await call('', { ...wallet, country: 'AR', amount: { currency: 'ARS', value } });
+  const id = String(fakes.mercadoPago.pay(fakes.mercadoPago.preference()).id);
+  await deliver('mercado-pago-ar', webhookOf(id));
+  return { payment, id };
+}
+
+/** Refunds a payment in the Mercado Pago dashboard. */
+async function refundInPesos(id: string, amount: number): Promise<void> {
   await fetch(`${fakes.mercadoPago.url}/v1/payments/${id}/refunds`, {
     method: 'POST',
     headers: { authorization: `Bearer ${FAKE_ACCESS_TOKEN}`, 'x-idempotency-key': randomUUID() },
-    body: JSON.stringify({ amount: 1000.5 }),
+    body: JSON.stringify({ amount }),
   });
-  await deliver('mercado-pago-ar', webhookOf(String(id)));
+  await deliver('mercado-pago-ar', webhookOf(id));
+}
+
+it('a refund in the Mercado Pago dashboard is recorded', async () => {
+  const { payment, id } = await payInPesos(4500.5);
+  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  await refundInPesos(id, 1000.5);
   expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
   expect(await operationsOf(payment)).toEqual(['REFUND SUCCEEDED 1000.5']);
 });
 
-it.each(['before', 'after'] as const)(
-  'the second of two equal refunds at Mercado Pago is made once, even if the call fails %s the refund is made',
-  async (when) => {
-    fakes.mercadoPago.preferences.clear();
-    const wallet = withField(walletPayment(), 'payment_method.type', 'MERCADO_PAGO_CHECKOUT_PRO');
-    const payment = await call('', { ...wallet, country: 'AR', amount: { currency: 'ARS', value: 30 } });
-    const { id } = fakes.mercadoPago.pay(fakes.mercadoPago.preference());
-    await deliver('mercado-pago-ar', webhookOf(String(id)));
+it.each([
+  ['ours', 'before'],
+  ['ours', 'after'],
+  ['external', 'before'],
+  ['external', 'after'],
+] as const)(
+  'the second of two equal refunds at Mercado Pago is made once; the first is %s, and the call fails %s it is made',
+  async (first, when) => {
+    const { payment, id } = await payInPesos(30);
     const amount = { currency: 'ARS', value: 10 };
-    await call(`/${payment.id}/refund`, { merchant_reference: 'first', amount });
+    const refund = (merchant_reference: string) =>
+      call(`/${payment.id}/refund`, { merchant_reference, amount });
+    await (first === 'ours' ? refund('first') : refundInPesos(id, 10));
     fakes.mercadoPago.lose(/^POST .*refunds$/, when);
-    await call(`/${payment.id}/refund`, { merchant_reference: 'second', amount });
+    await refund('second');
     await expect.poll(() => operationsOf(payment)).toEqual(['REFUND SUCCEEDED 10', 'REFUND SUCCEEDED 10']);
-    const made = fakes.mercadoPago.refunds.get(String(id)) ?? [];
-    const rows = await tables.query(
-      "SELECT reference FROM transaction WHERE payment_id = $1 AND type = 'REFUND' ORDER BY created_at",
-      [payment.id],
-    );
-    expect(rows.map(({ reference }) => reference)).toEqual(made.map((refund) => String(refund.id)));
+    const made = fakes.mercadoPago.refunds.get(id) ?? [];
+    expect(await idsOf(payment)).toEqual(made.map((refund) => String(refund.id)));
   },
 );
 

@@ -23,6 +23,16 @@ export type Totals = {
    * `refunded` may include money taken by a dispute, even one that was later won; the provider does not distinguish.
    */
   readonly mayCountDisputes?: true;
+  /** The captures and refunds that make up the totals. undefined: the provider does not name them. */
+  readonly movements?: readonly Movement[];
+};
+
+/** A capture or refund in a payment's totals. A purchase's own capture is not listed. */
+export type Movement = {
+  readonly type: 'CAPTURE' | 'REFUND';
+  /** As in an outcome. */
+  readonly providerPaymentId: string;
+  readonly minorUnits: bigint;
 };
 
 /** Fields common to every outcome that a provider reports. */

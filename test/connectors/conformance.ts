@@ -98,10 +98,8 @@ export function describeConformance(subject: ConformingConnector): void {
         expect(server.requests).toEqual([]);
       });
       it('an attempt is not_sent if the certificate is not trusted', async () => {
-        const tls = {
-          cert: readFileSync(join(TLS_DIRECTORY, 'cert.pem')),
-          key: readFileSync(join(TLS_DIRECTORY, 'key.pem')),
-        };
+        const [cert, key] = ['cert.pem', 'key.pem'].map((name) => readFileSync(join(TLS_DIRECTORY, name)));
+        const tls = { cert: cert as Buffer, key: key as Buffer };
         const server = await suite.serve(() => {}, { tls });
         await suite.expectNotSent(`https://127.0.0.1:${server.port}`);
         expect(server.requests).toEqual([]);

@@ -50,7 +50,7 @@ export async function judge(
        event_sequence FROM payment`,
   )) as unknown as PaymentRow[];
   const rows = (await tables.query(
-    `SELECT id, type, status, reference, amount_minor_units AS amount,
+    `SELECT id, type, status, provider_payment_id AS reference, amount_minor_units AS amount,
        parent_id IS NOT NULL AND method IS NULL AS is_outside FROM transaction`,
   )) as unknown as Row[];
   const faults = faultsOfTransactions(rows, provider);

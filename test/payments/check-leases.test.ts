@@ -38,8 +38,8 @@ const UNSETTLED = 'SELECT count(*)::integer AS open FROM notification WHERE sett
 it('a check makes no call that could be in progress when its lease ends, and keeps the news that it left', async () => {
   const attempt = await claimAttempt(database);
   await checkDue(depsOf(UNKNOWN));
-  for (const reference of ['pi_1', 'pi_2', 'pi_3']) {
-    await notified(depsWith({}), 'scripted', { transactionId: attempt.transactionId, reference });
+  for (const providerPaymentId of ['pi_1', 'pi_2', 'pi_3']) {
+    await notified(depsWith({}), 'scripted', { transactionId: attempt.transactionId, providerPaymentId });
   }
   asked.length = 0;
   await makeDue();

@@ -62,7 +62,8 @@ export function ledgerReference(transactionId: string): string {
 
 function done(id: string): Outcome {
   const reference = ledgerReference(id);
-  return { kind: 'approved', ...told, reference, authorizationCode: '', retrievalReferenceNumber: '' };
+  const names = { reference, providerPaymentId: reference };
+  return { kind: 'approved', ...told, ...names, authorizationCode: '', retrievalReferenceNumber: '' };
 }
 
 const REDIRECT: Outcome = { kind: 'redirect', ...told, redirectUrl: 'https://wallet.example/pay' };

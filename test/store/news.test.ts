@@ -51,9 +51,8 @@ async function onlyNews(attempt: OpenAttempt): Promise<OpenNews> {
 describe('notifications', () => {
   it('a notification is stored once, with the account and transaction of each subject', async () => {
     const [one, two] = [await claimAttempt(database), await claimAttempt(database)];
-    await tables.query("UPDATE transaction SET provider_payment_id = 'theirs' WHERE id = $1", [
-      two.transactionId,
-    ]);
+    const nameIt = "UPDATE transaction SET provider_payment_id = 'theirs' WHERE id = $1";
+    await tables.query(nameIt, [two.transactionId]);
     const unknown = randomUUID();
     const subjects = [
       { transactionId: one.transactionId },
@@ -172,13 +171,8 @@ describe('the search for the transaction of a notification', () => {
     const taken = await take();
     expect(taken.map(({ deduplicationKey }) => deduplicationKey).sort()).toEqual(['new', 'old', 'older']);
     expect(taken.find(({ deduplicationKey }) => deduplicationKey === 'older')).toMatchObject({
-      ...{
-        accountId: NIL,
-        connectionId: 'scripted',
-        subject: 0,
-        kind: 'notification',
-        providerPaymentId: 'older',
-      },
+      ...{ accountId: NIL, connectionId: 'scripted', subject: 0, kind: 'notification' },
+      providerPaymentId: 'older',
       ageMs: expect.closeTo(60_000, -4),
     });
     expect(
@@ -222,10 +216,8 @@ describe('updates from a payer', () => {
       "UPDATE notification SET received_at = '2026-01-01', settled_at = '2026-02-03T04:05:06.000007Z'",
     );
     const again = await insertPayerNews(database, { ...news, query: 'code=2' });
-    const [same] = await tables.query("SELECT $1::timestamptz = '2026-02-03T04:05:06.000007Z' AS same", [
-      again?.lastAt,
-    ]);
-    expect(same).toEqual({ same: true });
+    const isSame = "SELECT $1::timestamptz = '2026-02-03T04:05:06.000007Z' AS same";
+    expect(await tables.query(isSame, [again?.lastAt])).toEqual([{ same: true }]);
     expect(await onlyNews(attempt)).toMatchObject({ query: 'code=2' });
     expect(
       await rows("result, settled_at, check_at <= now() AS due, received_at > '2026-01-01' AS new"),

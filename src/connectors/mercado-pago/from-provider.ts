@@ -1,6 +1,6 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Outcome, Totals } from '#src/connectors/outcome.ts';
+import type { Movement, Outcome, Totals } from '#src/connectors/outcome.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
@@ -82,18 +82,22 @@ export function fromRefund(refund: Refund, paymentId: string, asked: Asked): Out
   }
 }
 
-/** Sums up the refunds of a payment; undefined if any is unreadable. */
+/** Lists and sums up the refunds of a payment; undefined if any is unreadable. */
 export function totalsOf(
   refunds: readonly Refund[],
   paymentId: string,
   { money: { minorUnits: captured, currency } }: Asked,
 ): Totals | undefined {
   const made = refunds.filter(({ status }) => status === 'approved');
-  const sums = made.map(({ amount, payment_id: id }) =>
-    id === paymentId ? readMoney(amount, currency, 'decimal')?.minorUnits : undefined,
-  );
-  if (!sums.every((sum) => sum !== undefined)) return undefined;
-  return { captured, refunded: sums.reduce((all, sum) => all + sum, 0n) };
+  const movements = made.map(({ id, amount, payment_id }): Movement | undefined => {
+    const minorUnits =
+      payment_id === paymentId ? readMoney(amount, currency, 'decimal')?.minorUnits : undefined;
+    return id !== undefined && minorUnits !== undefined
+      ? { type: 'REFUND', providerPaymentId: id, minorUnits }
+      : undefined;
+  });
+  if (!movements.every((one) => one !== undefined)) return undefined;
+  return { captured, refunded: movements.reduce((sum, one) => sum + one.minorUnits, 0n), movements };
 }
 
 /** Returns true if a response is about an account other than the one in the connection's settings. */

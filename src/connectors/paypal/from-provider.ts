@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Movement, Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
@@ -98,14 +98,19 @@ export function withTotals(outcome: Outcome, order: Order, { money }: Asked): Ou
   if (outcome.kind !== 'approved') return outcome;
   const { captures = [], refunds = [] } = order.purchase_units[0]?.payments ?? {};
   const isRefunded = captures.some(({ status }) => REFUNDED.has(status));
-  const made = refunds.filter(({ status }) => status === 'COMPLETED').map(({ amount }) => amount);
-  const isTold = made.every((one) => one?.currency === money.currency) && (refunds.length > 0 || !isRefunded);
-  if (!isTold) {
+  const made = refunds.filter(({ status }) => status === 'COMPLETED');
+  const movements = made.map(({ id, amount }): Movement | undefined =>
+    id !== undefined && amount?.currency === money.currency
+      ? { type: 'REFUND', providerPaymentId: id, minorUnits: amount.minorUnits }
+      : undefined,
+  );
+  if (!movements.every((one) => one !== undefined) || (isRefunded && refunds.length === 0)) {
     const alarm = 'alarm: the payment was refunded, but its order does not say how much';
     return { ...outcome, providerData: { ...outcome.providerData, responseMessage: alarm }, alarm: true };
   }
-  const refunded = made.reduce((sum, one) => sum + (one?.minorUnits ?? 0n), 0n);
-  return { ...outcome, totals: { captured: money.minorUnits, refunded, mayCountDisputes: true } };
+  const refunded = movements.reduce((sum, one) => sum + one.minorUnits, 0n);
+  const totals = { captured: money.minorUnits, refunded, mayCountDisputes: true, movements } as const;
+  return { ...outcome, totals };
 }
 
 const REFUNDED: ReadonlySet<string> = new Set(['REFUNDED', 'PARTIALLY_REFUNDED']);

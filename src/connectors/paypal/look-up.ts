@@ -141,7 +141,9 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
     const found = unitOf(readOrder(body), { ...payment, orderId, shownAs });
     if ('kind' in found) return found;
     const { payments } = found.unit;
-    const ours = payments.refunds.filter((refund) => isAbout(refund, transactionId));
+    const ours = payments.refunds.filter(
+      (refund) => isAbout(refund, transactionId) && !of.claimed.includes(refund.id ?? ''),
+    );
     if (ours.length > 1) return alarmingOutcome('the refund was made more than once');
     if (ours[0]) return fromRefund(ours[0], asked);
     return close && ageMs > REFUND_SHOWS_MS && tellsAll(payments) ? NEVER : NOT_REPORTED;

@@ -117,7 +117,7 @@ async function operate(kind: 'capture' | 'cancel', operation: Operation, call: C
   const asked: AskedIntent = {
     intentId,
     payment: { transactionId: payment.transactionId, money: paid },
-    of: { kind, transactionId, money },
+    of: { kind, transactionId, money, claimed: [] },
     shownAs,
   };
   const fields = kind === 'cancel' ? cancelFields(operation) : captureFields(operation, money);

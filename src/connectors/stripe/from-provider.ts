@@ -1,7 +1,7 @@
-import type { JsonObject } from '@bufbuild/protobuf';
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import { assertNever, type Outcome, type Totals } from '#src/connectors/outcome.ts';
+import { assertNever, type Movement, type Outcome, type Totals } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
@@ -36,7 +36,7 @@ export type AskedIntent = {
   readonly payment: AskedMoney;
   readonly of:
     | { readonly kind: 'card'; readonly capture: boolean }
-    | ({ readonly kind: 'capture' | 'cancel' } & AskedMoney);
+    | ({ readonly kind: 'capture' | 'cancel'; readonly claimed: readonly string[] } & AskedMoney);
   readonly shownAs: ShownAs;
 };
 
@@ -101,13 +101,25 @@ export function totalsOf(intent: Intent, refunds: readonly Refund[]): Totals | u
   const rest = isCaptured ? Number(amount) - Number(received) : 0;
   const release = refunds.findLast((one) => one.amount === rest && !one.metadata.transaction_id);
   const made = refunds.filter((one) => one.status === 'succeeded' && one !== release);
-  const sums = [isCaptured ? received : 0, ...made.map((one) => one.currency === currency && one.amount)];
-  const [captured, ...parts] = sums.map((value) => {
+  const unitsOf = (value: JsonValue | undefined) => {
     const money = readMoney(value, currency, 'minor_units');
     return money && fromStripeMoney(money)?.minorUnits;
+  };
+  const captured = unitsOf(isCaptured ? received : 0);
+  const returned = made.map((one): Movement | undefined => {
+    const minorUnits = one.currency === currency ? unitsOf(one.amount) : undefined;
+    if (one.id === undefined || minorUnits === undefined) return undefined;
+    return { type: 'REFUND', providerPaymentId: one.id, minorUnits };
   });
-  if (captured === undefined || !parts.every((part) => part !== undefined)) return undefined;
-  return { captured, refunded: parts.reduce((sum, part) => sum + part, 0n) };
+  if (captured === undefined || !returned.every((one) => one !== undefined)) return undefined;
+  const refunded = returned.reduce((sum, one) => sum + one.minorUnits, 0n);
+  return { captured, refunded, movements: [...capturesOf(intent, captured), ...returned] };
+}
+
+/** Returns the capture of an authorization, which Stripe names by the captured charge. */
+function capturesOf({ capture_method, latest_charge: { id } }: Intent, captured: bigint): Movement[] {
+  if (capture_method !== 'manual' || captured === 0n || id === undefined) return [];
+  return [{ type: 'CAPTURE', providerPaymentId: id, minorUnits: captured }];
 }
 
 /** Reads the outcome of a refund from Stripe's Refund object. */
@@ -189,7 +201,7 @@ function fromNextAction({ next_action: action }: Intent, providerData: ProviderD
 
 function fromCapture(
   intent: Intent,
-  { transactionId, money }: AskedMoney,
+  { transactionId, money, claimed }: Extract<AskedIntent['of'], { kind: 'capture' | 'cancel' }>,
   providerData: ProviderData,
 ): Outcome | Open {
   if (intent.status === 'requires_capture') return 'open';
@@ -205,8 +217,11 @@ function fromCapture(
   if (mark === transactionId) {
     return difference === undefined ? approved(intent, reported) : answeredAboutAnother('amount_received');
   }
-  // An authorization allows only one capture: a capture with another mark or another amount is not ours.
-  if (mark !== undefined || difference !== undefined) return neverHappens('another capture was made');
+  // An authorization allows only one capture: a capture with another mark or another amount is not ours, nor is one that
+  // is recorded as external.
+  const isClaimed = id !== undefined && claimed.includes(id);
+  if (mark !== undefined || difference !== undefined || isClaimed)
+    return neverHappens('another capture was made');
   // Regardless of who captured it, exactly this money was taken and cannot be taken again.
   providerData.responseMessage =
     'alarm: the capture lacks our mark and may have been made at the provider itself';

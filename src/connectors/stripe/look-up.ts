@@ -12,6 +12,7 @@ import type { ShownAs } from '#src/connectors/provider-client.ts';
 import { INTENT_ID, readFound, readIntent, readRefund, readRefunds } from './answers.ts';
 import {
   type AskedIntent,
+  type AskedRefund,
   fromIntent,
   fromRefund,
   type Open,
@@ -114,11 +115,11 @@ async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs:
   const paid = toStripeMoney(of.payment.money);
   if (!money || !paid || intentId === undefined) return unknownOutcome('the payment is unknown');
   const payment = { transactionId: of.payment.transactionId, money: paid };
-  const { kind } = of;
+  const { kind, claimed } = of;
   const read: Read =
     kind === 'refund'
-      ? () => askForRefund(intentId, { transactionId, money }, send, shownAs)
-      : () => askForIntent({ intentId, payment, of: { kind, transactionId, money }, shownAs }, send);
+      ? () => askForRefund({ intentId, refund: { transactionId, money }, shownAs }, claimed, send)
+      : () => askForIntent({ intentId, payment, of: { kind, transactionId, money, claimed }, shownAs }, send);
   const outcome = await read();
   if (outcome !== 'open') return outcome;
   if (!query.close) return unknownOutcome('the provider has not received the request yet');
@@ -170,15 +171,17 @@ async function withTotals(approved: Approved, body: JsonObject, send: Send): Pro
 }
 
 async function askForRefund(
-  intentId: string,
-  refund: AskedIntent['payment'],
+  asked: AskedRefund,
+  claimed: readonly string[],
   send: Send,
-  shownAs: ShownAs,
 ): Promise<Outcome | Open> {
-  const list = await listRefunds(intentId, send);
+  const list = await listRefunds(asked.intentId, send);
   if (!list) return CANNOT_BE_ASKED;
-  const found = list.refunds.find((it) => readRefund(it).metadata.transaction_id === refund.transactionId);
-  if (found) return fromRefund(found, { intentId, refund, shownAs });
+  const found = list.refunds.find((it) => {
+    const { id = '', metadata } = readRefund(it);
+    return metadata.transaction_id === asked.refund.transactionId && !claimed.includes(id);
+  });
+  if (found) return fromRefund(found, asked);
   return list.isWhole ? 'open' : TOO_MANY;
 }
 

@@ -32,7 +32,7 @@ export async function checkAuthorization(
   const { hint } = prompt;
   const restS = (terms.authorizationValidDays * DAY_MS - transaction.ageMs) / 1000;
   const isHeld = !isOver(found);
-  // Totals contain no references, so a capture without a reference was found in totals.
+  // A capture that was found in totals has no reference, since no call of ours made it.
   const hasReportedCapture = found.transactions.some(
     ({ type, reference }) => type === 'CAPTURE' && !reference,
   );

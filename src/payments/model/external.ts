@@ -1,7 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Movement, Outcome, Totals } from '#src/connectors/outcome.ts';
 import type { Money } from '#src/money.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Books, leftToCapture, leftToRefund } from './books.ts';
@@ -9,7 +9,7 @@ import { addedTo, type Change, NOTHING_ELSE, type Unapplied } from './change.ts'
 import { eventOf } from './event.ts';
 import { transactionOf, withOperation, withOperationOutcome } from './operation-record.ts';
 import { planExternal } from './plan.ts';
-import { booksOf, isOpen, type TransactionInState } from './state.ts';
+import { booksOf, isOpen, type TransactionInState, type TransactionRow } from './state.ts';
 
 type Approved = Extract<Outcome, { kind: 'approved' }>;
 
@@ -40,20 +40,39 @@ export function isRefundUndone(
 
 /**
  * Returns an operation in a provider's totals that the books of an approved payment lack; a capture first, since it
- * precedes its refund.
+ * precedes its refund. Ids decide which operations are recorded; if the provider or the books lack them, sums do.
  */
 export function beyondBooks(
-  { payment, transaction }: Omit<TransactionInState, 'record'>,
+  { payment, transaction, transactions }: Omit<TransactionInState, 'record'>,
   reported: Outcome | undefined,
 ): ExternalOperation | undefined {
   if (reported?.kind !== 'approved' || !reported.totals) return undefined;
   if (transaction.status !== 'SUCCEEDED' && !payment.isReleased) return undefined;
+  const { totals } = reported;
   const books = booksOf(payment, transaction);
-  const captured = books.isAuthorization ? reported.totals.captured - books.captured : 0n;
-  const refunded = reported.totals.refunded - books.refunded;
   const { currency } = books;
-  if (captured > 0n) return { type: 'CAPTURE', money: { minorUnits: captured, currency }, reported };
-  return refunded > 0n ? { type: 'REFUND', money: { minorUnits: refunded, currency }, reported } : undefined;
+  const missing = (type: ExternalOperation['type'], excess: bigint): ExternalOperation | undefined => {
+    const [named] = unrecorded(type, totals, transactions);
+    const { minorUnits, providerPaymentId } = named ?? { minorUnits: excess };
+    return minorUnits > 0n
+      ? { type, money: { minorUnits, currency }, reported, providerPaymentId }
+      : undefined;
+  };
+  const captured = books.isAuthorization ? missing('CAPTURE', totals.captured - books.captured) : undefined;
+  return captured ?? missing('REFUND', totals.refunded - books.refunded);
+}
+
+/** Returns the named captures or refunds in the totals that are certainly not recorded: every recorded one has an id. */
+function unrecorded(
+  type: Movement['type'],
+  { movements = [] }: Totals,
+  transactions: readonly TransactionRow[],
+): readonly Movement[] {
+  const isUnnamed = (one: TransactionRow) =>
+    one.type === type && one.status === 'SUCCEEDED' && one.providerPaymentId === undefined;
+  if (transactions.some(isUnnamed)) return [];
+  const recorded = new Set(transactions.map(({ providerPaymentId }) => providerPaymentId));
+  return movements.filter((one) => one.type === type && !recorded.has(one.providerPaymentId));
 }
 
 /** A report of an external capture or refund. */
@@ -97,7 +116,7 @@ export function externalChange(
   return plan ? madeChange(found, books, report, plan, at) : 'mismatch';
 }
 
-/** Returns true if the operation was reported in totals, which have no references, and the books contain it by now. */
+/** Returns true if the operation was reported in totals without its id, and the books contain it by now. */
 function isInBooks(
   found: TransactionInState,
   { type, money, reported, providerPaymentId }: ExternalOperation,

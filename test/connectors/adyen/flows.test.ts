@@ -77,7 +77,7 @@ describe('payments at the fake Adyen', () => {
       expect(outcome).toMatchObject({ kind: 'pending', reference: expect.any(String) });
       expect(await told()).toMatchObject({
         transactionId: operation.transactionId,
-        reference: outcome && referenceOf(outcome),
+        providerPaymentId: outcome && referenceOf(outcome),
         signed: { ...money, outcome: { kind: 'approved' } },
       });
       expect(thePayment().captured).toBe(Number(money.minorUnits));

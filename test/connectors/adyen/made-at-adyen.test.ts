@@ -23,16 +23,16 @@ async function subjectsOf(
 
 describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) => {
   const made = {
-    reference: PAYMENT,
+    providerPaymentId: PAYMENT,
     signed: {
       ...{ ...money, operation: eventCode, paidReference: PAYMENT },
-      outcome: { kind: 'approved', reference: OPERATION },
+      outcome: { kind: 'approved', providerPaymentId: OPERATION },
     },
   };
 
   it("an operation with the payment's signed reference may have been made at Adyen, or may be one of ours", async () => {
     const [ours, made_, ...others] = await subjectsOf(eventCode);
-    expect(ours).toMatchObject({ reference: OPERATION, signed: { outcome: { kind: 'approved' } } });
+    expect(ours).toMatchObject({ providerPaymentId: OPERATION, signed: { outcome: { kind: 'approved' } } });
     expect(ours?.signed).not.toHaveProperty('operation');
     expect([made_, others]).toMatchObject([{ ...made, transactionId: ID }, []]);
   });

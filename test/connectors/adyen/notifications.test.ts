@@ -63,14 +63,14 @@ describe('a notification from Adyen', () => {
     expect(reading).toMatchObject({ kind: 'about', acknowledgement: '[accepted]' });
     expect(subjectOf(reading)).toMatchObject({
       transactionId: ID,
-      reference: PAYMENT,
+      providerPaymentId: PAYMENT,
       signed: {
         minorUnits: 1130n,
         currency: 'EUR',
         outcome: {
           kind: 'approved',
           authorizationCode: '033899',
-          reference: PAYMENT,
+          ...{ reference: PAYMENT, providerPaymentId: PAYMENT },
           providerData: { id: 'ADYEN', transactionId: PAYMENT, status: 'AUTHORISATION' },
         },
       },
@@ -155,7 +155,7 @@ describe('a notification from Adyen', () => {
       const money = { minorUnits: 1130n, currency: 'EUR' };
       expect(subject).toEqual({
         transactionId: ID,
-        reference: PAYMENT,
+        providerPaymentId: PAYMENT,
         dispute: { stage, reference: MODIFICATION, money },
       });
     },
