@@ -1,13 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Work that runs repeatedly until `stop` is aborted. It resolves to true to run again at once. */
+/** Work that runs repeatedly until `stop` is aborted. It resolves to true to run again after the shortest pause. */
 export type Repeated = (stop: AbortSignal) => Promise<unknown>;
+
+/**
+ * Shortest pause between two runs of the same background work, whoever asks for the next one. A mistake about what is
+ * due then costs a little CPU time, instead of a core.
+ */
+export const SHORTEST_PAUSE_MS = 20;
 
 /**
  * Starts to run work repeatedly in the background, even after a failure. The pauses are jittered, so that replicas do
  * not run it at the same time.
  *
- * @param options.sooner called after each run. Its promise ends the pause early.
+ * @param options.sooner called after each run. Its promise ends the pause early, but not before the shortest pause.
  * @returns a function that stops the work, and resolves once the current run has ended.
  */
 export function repeat(
@@ -24,13 +30,14 @@ export function repeat(
   async function run(): Promise<void> {
     while (!signal.aborted) {
       const result = await work(signal).catch(onError);
-      if (result === true) continue;
       const waited = new AbortController();
-      const pause = sleep(intervalMs * (0.75 + Math.random() / 2), undefined, {
-        signal: AbortSignal.any([signal, waited.signal]),
-      }).catch(() => {});
+      const pause = (ms: number) =>
+        sleep(ms, undefined, { signal: AbortSignal.any([signal, waited.signal]) }).catch(() => {});
+      await pause(SHORTEST_PAUSE_MS);
+      if (result === true) continue;
+      const rest = pause(Math.max(0, intervalMs * (0.75 + Math.random() / 2) - SHORTEST_PAUSE_MS));
       const early = sooner?.();
-      await (early ? Promise.race([pause, early]) : pause);
+      await (early ? Promise.race([rest, early]) : rest);
       waited.abort();
     }
   }

@@ -61,11 +61,9 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   let written = Promise.withResolvers<void>();
   const relay = async () => {
     written = Promise.withResolvers<void>();
-    for (;;) {
-      const { relayed, webhooks } = await relayEvents(database, RELAY_BATCH);
-      wakeUps.wake(webhooks);
-      if (relayed < RELAY_BATCH) return;
-    }
+    const { relayed, webhooks } = await relayEvents(database, RELAY_BATCH);
+    wakeUps.wake(webhooks);
+    return relayed === RELAY_BATCH;
   };
   const wakeOverdue = async () => {
     const lateS = settings.overdueIntervalMs / 1000;

@@ -1,10 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SHORTEST_PAUSE_MS } from '#src/repeat.ts';
 import type { WebhookName } from '#src/store/tables/outbox.ts';
 
 /** Decides when this replica drains which webhook. */
 export type WakeUps = {
   /**
-   * Drains each of these webhooks now, or in `inS` seconds. If a webhook's drain is already waiting, an earlier time
-   * replaces its time.
+   * Drains each of these webhooks now, or in `inS` seconds, but not within the shortest pause after its last drain. If a
+   * webhook's drain is already waiting, an earlier time replaces its time.
    */
   wake(webhooks: readonly WebhookName[], inS?: number): void;
   /** Starts no more drains. Resolves when the drains in progress have ended. */
@@ -21,6 +23,8 @@ export type WakeUpOptions = {
 
 /** Maximum number of webhooks waiting in a replica. The search for overdue deliveries finds the rest. */
 const MAX_WAITING = 10_000;
+/** Longest wait of the timer: Node takes a delay beyond 24 days for one of a millisecond. */
+const LONGEST_TIMER_MS = 3_600_000;
 
 /**
  * Starts to drain woken webhooks in order of arrival, with at most one drain per webhook. The delivery rows are the
@@ -55,12 +59,15 @@ export function startWakeUps({ concurrency, drain }: WakeUpOptions): WakeUps {
       if (dueMs <= nowMs) begin(webhook);
       else nextMs = Math.min(nextMs, dueMs);
     }
-    if (nextMs < Number.POSITIVE_INFINITY) timer = setTimeout(beginDue, nextMs - nowMs);
+    if (nextMs < Number.POSITIVE_INFINITY) {
+      timer = setTimeout(beginDue, Math.min(nextMs - nowMs, LONGEST_TIMER_MS));
+    }
   }
 
   function begin(webhook: WebhookName): void {
     waiting.delete(webhook.webhookId);
-    const draining = drain(webhook).then((inS) => {
+    const draining = drain(webhook).then(async (inS) => {
+      if (!isStopped) await sleep(SHORTEST_PAUSE_MS);
       running.delete(webhook.webhookId);
       wake(inS === undefined ? [] : [webhook], inS);
     });

@@ -9,12 +9,12 @@ import { type Measure, medianAt, type Named, report } from './report.ts';
 import { startStage } from './stage.ts';
 import { cleanUpAfter, type Ending } from './surroundings.ts';
 
-const USAGE = `Usage: npm run bench -- [--seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --workers N --database-delay-ms N --svg FILE --node-options=…]
+const USAGE = `Usage: npm run bench -- [--seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --stored N --workers N --database-delay-ms N --svg FILE --node-options=…]
 
 Compares the service, by REST and by gRPC, with a bare Fastify server that does the same disk and network work, and with
-the two commits alone. --against compares it with the service of another commit instead, in a separate database, and
-with that commit's own dependencies if its lockfile differs. --webhook adds the service with a webhook for every
-payment, whose delivery is part of the cost. --stored fills the databases first. --workers adds the service with that
+the two commits alone; and the service with a webhook for every payment, whose delivery is part of the cost, with the
+service without one. --against compares it with the service of another commit instead of the bare server, in a separate
+database, and with that commit's own dependencies if its lockfile differs. --stored fills the databases first. --workers adds the service with that
 many processes. --database-delay-ms delays each direction between a subject and its database. --svg draws rate and CPU by
 concurrency. Each subject has its own process. The runs take turns, so that a disturbance of the machine affects all
 alike, and after every run the provider's ledger and the database must agree.`;
@@ -25,7 +25,6 @@ const { values } = readArguments(USAGE, {
     rounds: { type: 'string', default: '3' },
     concurrency: { type: 'string', default: '1,16,64' },
     against: { type: 'string' },
-    webhook: { type: 'boolean', default: false },
     stored: { type: 'string' },
     workers: { type: 'string' },
     'database-delay-ms': { type: 'string' },
@@ -51,7 +50,7 @@ async function bench(ending: Ending): Promise<void> {
       nodeOptions: values['node-options'].split(' ').filter(Boolean),
       against: values.against,
       stored,
-      webhook: values.webhook,
+      webhook: true,
       databaseDelayMs: optionalPositive('database-delay-ms', values['database-delay-ms']),
       workers: optionalPositive('workers', values.workers) ?? 1,
     },

@@ -25,7 +25,7 @@ export type StageOptions = {
   readonly against: string | undefined;
   /** Number of payments to store in the databases first. */
   readonly stored: number;
-  /** Also runs the service with a webhook for every payment. */
+  /** Also runs the service with a webhook for every payment, in a separate database. */
   readonly webhook: boolean;
   /** Delay in each direction between a subject and its database; none by default. */
   readonly databaseDelayMs?: number | undefined;
@@ -77,7 +77,7 @@ export async function startStage(options: StageOptions, ending: Ending): Promise
       ? await floors(site, over, books, sample)
       : await olderServices(site, over, options.against, sample);
   const webhook = options.webhook
-    ? { w: named('service, REST, webhook', await withWebhook(site, rest.port, over('rest', rest, books))) }
+    ? { w: named('service, REST, webhook', await withWebhook(site, over, sample)) }
     : {};
   const workers = options.workers > 1 ? await withWorkers(site, options.workers, over, books) : {};
   const servers: Record<string, NamedServer> = { ...present, ...others, ...webhook, ...workers };
@@ -194,20 +194,25 @@ async function withWorkers(site: Site, workers: number, over: Over, books: Books
 }
 
 /**
- * Starts the service with a webhook for every payment. A run ends when everything is delivered, so that the cost
- * includes delivery.
+ * Starts the service with a webhook for every payment, which is never turned off. A run ends when everything is
+ * delivered, so that the cost includes delivery.
  */
-async function withWebhook(site: Site, port: number, server: Server): Promise<Server> {
-  const webhook = await addWebhook(port, site.databaseUrl);
+async function withWebhook(site: Site, over: Over, sample: Sample): Promise<Server> {
+  const url = await createDatabase(site.databaseUrl, 'webhook');
+  // Its first start creates the schema.
+  const started = await service(site, 'webhook', url);
+  await addAccount(url);
+  const books = await booksOf(site, url);
+  if (site.stored > 0) await fill(url, site.stored, sample);
+  const webhook = await addWebhook(started.port, url);
   site.ending.push(webhook.close);
+  const server = over('rest', started, books);
   return {
     ...server,
     async load(runId, plan) {
-      await webhook.turn(true);
       webhook.takeReceived();
       const result = await server.load(runId, plan);
       await webhook.drained();
-      await webhook.turn(false);
       const received = webhook.takeReceived();
       if (received < result.sent) throw new Error(`${received} of ${result.sent} events reached the webhook`);
       return result;

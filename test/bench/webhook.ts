@@ -4,9 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { PUBLIC_KEY, SECRET_KEY } from './request.ts';
 
-/** A webhook of the benchmark's account, turned off at first. Its receiver accepts everything at once. */
+/** A webhook of the benchmark's account. Its receiver accepts everything at once. */
 export type BenchWebhook = {
-  turn(active: boolean): Promise<void>;
   /** Resolves once everything is delivered. */
   drained(): Promise<void>;
   /** Returns the number of deliveries since the last call. */
@@ -32,26 +31,19 @@ export async function addWebhook(servicePort: number, databaseUrl: string): Prom
   const client = new pg.Client(databaseUrl);
   await client.connect();
 
-  async function call(method: string, path: string, body: object): Promise<{ id: string }> {
-    const response = await fetch(`http://127.0.0.1:${servicePort}/v1/webhooks${path}`, {
-      method,
-      headers: {
-        'content-type': 'application/json',
-        'public-api-key': PUBLIC_KEY,
-        'private-secret-key': SECRET_KEY,
-      },
-      body: JSON.stringify(body),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} of the webhook returned ${response.status}: ${text}`);
-    return JSON.parse(text);
-  }
   const { port } = receiver.address() as AddressInfo;
-  const { id } = await call('POST', '', { url: `http://127.0.0.1:${port}/`, events: ['payment.purchase'] });
-  const turn = async (active: boolean) => void (await call('PATCH', `/${id}`, { active }));
-  await turn(false);
+  const response = await fetch(`http://127.0.0.1:${servicePort}/v1/webhooks`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'public-api-key': PUBLIC_KEY,
+      'private-secret-key': SECRET_KEY,
+    },
+    body: JSON.stringify({ url: `http://127.0.0.1:${port}/`, events: ['payment.purchase'] }),
+  });
+  if (!response.ok)
+    throw new Error(`adding the webhook returned ${response.status}: ${await response.text()}`);
   return {
-    turn,
     async drained() {
       while ((await client.query(OPEN)).rowCount) await sleep(POLL_MS);
     },

@@ -137,7 +137,7 @@ export async function endEventlessDeliveries(
 const NEXT_DUE = {
   name: 'next_due_delivery',
   text: `
-    SELECT greatest(0, extract(epoch FROM min(due_at) - now()))::float8 AS in_s FROM delivery
+    SELECT extract(epoch FROM min(due_at) - now())::float8 AS in_s FROM delivery
     WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL`,
 };
 
@@ -147,7 +147,9 @@ export async function nextDueInS(
   { accountId, webhookId }: WebhookName,
 ): Promise<number | undefined> {
   const { rows } = await database.query<{ in_s: number | null }>(NEXT_DUE, [accountId, webhookId]);
-  return rows[0]?.in_s ?? undefined;
+  // Not greatest() in SQL, which ignores NULL and would make a webhook without open deliveries due at once.
+  const inS = rows[0]?.in_s ?? undefined;
+  return inS === undefined ? undefined : Math.max(0, inS);
 }
 
 /** A delivery as shown to its account. */

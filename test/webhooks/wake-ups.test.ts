@@ -1,0 +1,44 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { SHORTEST_PAUSE_MS } from '#src/repeat.ts';
+import { startWakeUps } from '#src/webhooks/wake-ups.ts';
+
+const WEBHOOK = { accountId: 'a', webhookId: 'w' };
+
+it('a webhook whose drain always asks for another at once, or is woken all the time, rests between its drains', async () => {
+  let drains = 0;
+  const wakeUps = startWakeUps({
+    concurrency: 4,
+    async drain() {
+      drains += 1;
+      return 0;
+    },
+  });
+  const startedMs = performance.now();
+  wakeUps.wake([WEBHOOK]);
+  for (let i = 0; i < 10; i++) {
+    await sleep(SHORTEST_PAUSE_MS);
+    wakeUps.wake([WEBHOOK]);
+  }
+  await wakeUps.stop();
+  expect(drains).toBeGreaterThan(1);
+  expect(drains).toBeLessThanOrEqual(Math.ceil((performance.now() - startedMs) / (SHORTEST_PAUSE_MS - 1)));
+});
+
+it('a drain that is due in months does not wake the process all the time', async () => {
+  let timers = 0;
+  const { setTimeout: real } = globalThis;
+  globalThis.setTimeout = ((...args: Parameters<typeof real>) => {
+    timers += 1;
+    return real(...args);
+  }) as typeof real;
+  try {
+    const wakeUps = startWakeUps({ concurrency: 4, drain: async () => undefined });
+    wakeUps.wake([WEBHOOK], 90 * 86_400);
+    await sleep(SHORTEST_PAUSE_MS);
+    await wakeUps.stop();
+    expect(timers).toBe(1);
+  } finally {
+    globalThis.setTimeout = real;
+  }
+});
