@@ -16,14 +16,24 @@ const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
 /**
  * Returns the idempotency key of a call: 1 to 255 printable ASCII characters, opaque.
  *
- * @throws ServiceError IDEMPOTENCY_KEY_MISSING if it is absent or malformed.
+ * @throws ServiceError IDEMPOTENCY_KEY_MISSING if it is absent, malformed or sent twice.
  */
 export function requireIdempotencyKey(header: string | undefined): string {
-  if (header !== undefined && KEY_FORM.test(header)) return header;
+  if (header !== undefined && KEY_FORM.test(header) && !isJoined(header)) return header;
   const message =
     header === undefined ? 'is required' : 'must be 1 to 255 printable ASCII characters, sent once';
   const code = header === undefined ? 'REQUIRED' : 'INVALID_FORMAT';
   throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', HEADER, code, message);
+}
+
+/**
+ * Reports whether a header was sent twice with the same value and then joined into one line (RFC 9110, section 5.3), as
+ * proxies and `Headers.append` do. Taken as a key of its own, it would make a second payment. A list of different
+ * members is a key that contains commas.
+ */
+function isJoined(header: string): boolean {
+  const members = header.split(',').map((member) => member.trim());
+  return members.length > 1 && new Set(members.filter(Boolean)).size < 2;
 }
 
 /**

@@ -42,6 +42,8 @@ describe.each(PROTOCOLS)('bad credentials over %s', (protocol) => {
       await clients.create(protocol, cardPayment(), pair('pk_sandbox_one', 'sk_wrong')),
       await clients.create(protocol, cardPayment(), pair('pk_sandbox_one', 'sk_sandbox_two')),
       await clients.create(protocol, cardPayment(), pair('sk_sandbox_one', 'pk_sandbox_one')),
+      await clients.create(protocol, cardPayment(), pair('pk_sandbox_one, pk_sandbox_one', 'sk_sandbox_one')),
+      await clients.create(protocol, cardPayment(), pair('pk_sandbox_one', 'sk_sandbox_one,sk_sandbox_one')),
       await clients.create(protocol, cardPayment(), pair('pk_sandbox_one', 'x'.repeat(300))),
       await clients.create(protocol, cardPayment(), pair('x'.repeat(300), 'sk_sandbox_one')),
       await clients.create(protocol, walletPayment(), pair('pk_sandbox_one', 'sk_wrong')),

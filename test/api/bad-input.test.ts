@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
@@ -252,6 +253,40 @@ describe('the idempotency key', () => {
       expect([refused.code, refused.reason]).toEqual(['InvalidArgument', 'IDEMPOTENCY_KEY_MISSING']);
     }
     expect(await tables.counts()).toEqual(before);
+  });
+
+  it.each(PROTOCOLS)(
+    'a list of equal keys in one header makes no second payment over %s',
+    async (protocol) => {
+      const key = randomUUID();
+      const first = await clients.create(protocol, cardPayment(), headersOne(key));
+      const before = await tables.counts();
+      for (const joined of [`${key}, ${key}`, `${key},${key}`, `${key},`]) {
+        const refused = await clients.create(protocol, cardPayment(), headersOne(joined));
+        expect([refused.reason, refused.fields.map(({ field }) => field)]).toEqual([
+          'IDEMPOTENCY_KEY_MISSING',
+          ['x-idempotency-key'],
+        ]);
+      }
+      expect(await tables.counts()).toEqual(before);
+      expect((await clients.create(protocol, cardPayment(), headersOne(key))).record).toBe(first.record);
+    },
+  );
+
+  it('a list of equal keys is refused for operations and for calls that a key makes repeatable', async () => {
+    const key = randomUUID();
+    const paid = JSON.parse((await clients.create('rest', cardPayment(), headersOne(key))).record);
+    for (const path of [`/v1/payments/${paid.id}/refund`, '/v1/customers']) {
+      const response = await fetch(server.url + path, {
+        method: 'POST',
+        headers: { ...headersOne(`${key}, ${key}`), 'content-type': 'application/json' },
+        body: path === '/v1/customers' ? JSON.stringify({ merchant_customer_id: key }) : '{}',
+      });
+      expect([response.status, await response.text()]).toEqual([
+        400,
+        expect.stringContaining('x-idempotency-key'),
+      ]);
+    }
   });
 
   it('an idempotency key may contain commas', async () => {

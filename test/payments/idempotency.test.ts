@@ -28,6 +28,26 @@ describe('requireIdempotencyKey', () => {
   );
 });
 
+it.each(['K, K', 'K,K', 'K ,  K', 'K, K, K', 'K,', ', K', 'K, , K', ','])(
+  'requireIdempotencyKey refuses %j: a key that was sent twice and joined',
+  (key) => {
+    const message = 'must be 1 to 255 printable ASCII characters, sent once';
+    expect(() => requireIdempotencyKey(key)).toThrow(
+      expect.objectContaining({
+        reason: 'IDEMPOTENCY_KEY_MISSING',
+        fields: [{ field: 'x-idempotency-key', code: 'INVALID_FORMAT', message }],
+      }),
+    );
+  },
+);
+
+it.each(['K, L', 'K, K, L', 'K,k', 'order 7,1', 'K K'])(
+  'requireIdempotencyKey takes %j as one key',
+  (key) => {
+    expect(requireIdempotencyKey(key)).toBe(key);
+  },
+);
+
 it('a missing key and a malformed key are refused with different errors', () => {
   const refusal = (code: string, message: string) =>
     expect.objectContaining({
