@@ -178,7 +178,9 @@ async function openStorage(config: Config, log: pino.Logger): Promise<Storage> {
   const { databaseUrl, vaultKeys, hashKey } = config;
   if (databaseUrl && vaultKeys && hashKey) return { databaseUrl, keys: { vaultKeys, hashKey } };
   const dataDir = resolveDataDir({ explicit: config.dataDir, checkoutDir: CHECKOUT_DIR });
-  const postgres = await startEmbeddedPostgres({ dataDir, log });
+  // Without its database, the service can only respond with 503; a supervisor can start it anew.
+  const lost = () => void starting.then(() => end(1));
+  const postgres = await startEmbeddedPostgres({ dataDir, log, lost });
   ending.push(() => postgres.stop());
   return {
     databaseUrl: postgres.url,

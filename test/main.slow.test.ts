@@ -90,6 +90,29 @@ it('after being killed with its PostgreSQL, the service returns the same respons
   expect(replay.replayed).toBe('true');
 });
 
+it('a service whose PostgreSQL is killed restarts it, and accepts payments again', async () => {
+  const service = await start();
+  const key = randomUUID();
+  const first = await pay(service, key);
+  process.kill(postgresPid(DATA_DIR) as number, 'SIGKILL');
+  await expect.poll(async () => (await pay(service, randomUUID())).status).toBe(201);
+  expect((await pay(service, key)).text).toBe(first.text);
+  expect(service.printed.stdout).toContain('PostgreSQL exited unexpectedly and is being restarted');
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  expect(await stop(service)).toBe(0);
+});
+
+it('a service whose PostgreSQL cannot be restarted exits with 1, so that a supervisor can start it anew', async () => {
+  const service = await start();
+  // A postmaster of another version cannot start on this data.
+  const version = join(DATA_DIR, 'postgres/data/PG_VERSION');
+  writeFileSync(version, '11\n');
+  process.kill(postgresPid(DATA_DIR) as number, 'SIGKILL');
+  const { code, stdout } = await service.ended;
+  expect([code, stdout]).toEqual([1, expect.stringContaining('PostgreSQL could not be restarted')]);
+  writeFileSync(version, '18\n');
+});
+
 it('on SIGTERM, the service finishes the calls in progress and exits with 0', async () => {
   const provider = await startHeldProvider();
   const CATALOGUE_FILE = join(DATA_DIR, '..', 'catalogue.yaml');

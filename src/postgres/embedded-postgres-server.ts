@@ -12,6 +12,10 @@ const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 30_000;
 const POLL_MS = 20;
 const ATTEMPTS = 7;
+/** Number of restarts in a row after which a server that keeps exiting is given up. */
+const MAX_RESTARTS = 5;
+/** A server that exits after at least this time counts as one that ran. */
+const SETTLED_MS = 60_000;
 /** Matches transient failures: another process took the port, or a killed PostgreSQL's sessions are still ending. */
 const PASSING = /Address already in use|pre-existing shared memory block/;
 
@@ -48,27 +52,97 @@ export type ServerOptions = {
   readonly logFile: string;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
   readonly unsafeForTests: boolean;
+  /** Called once if the server exited by itself and could not be started again. */
+  readonly lost?: (() => void) | undefined;
 };
 
 /**
- * Starts a PostgreSQL server on a free loopback port and waits until it accepts connections.
+ * Starts a PostgreSQL server on a free loopback port and waits until it accepts connections. If the server exits by
+ * itself, it is started again on the same port, a limited number of times.
  *
  * @throws EmbeddedPostgresError with the last lines of the server's log.
  */
 export async function startServer(options: ServerOptions): Promise<{ port: number; stop(): Promise<void> }> {
-  for (let attempt = 1; ; attempt++) {
-    const port = await freePort();
-    const child = spawnServer(options, port);
+  const port = await freePort();
+  const server: RunningServer = { child: undefined, isStopping: false };
+  const started = await startOn(port, options, server);
+  const interrupt = () => void server.child?.kill('SIGINT');
+  process.on('exit', interrupt);
+  const ended = keepRunning(started, options, server).finally(() => process.off('exit', interrupt));
+  return { port: started.port, stop: () => stop(server, ended) };
+}
+
+/** The server's current process. */
+type RunningServer = { child: ChildProcess | undefined; isStopping: boolean };
+
+type Started = { readonly child: ChildProcess; readonly port: number };
+
+/**
+ * Starts the server on a port. The first start takes another port if it is in use; a later one waits for the port,
+ * which the clients know.
+ */
+async function startOn(port: number, options: ServerOptions, server: RunningServer): Promise<Started> {
+  const isFirst = server.child === undefined;
+  for (let attempt = 1, current = port; ; attempt++) {
+    const child = spawnServer(options, current);
+    server.child = child;
     const failure = await untilReady(child, options.data);
-    if (!failure) return { port, stop: supervise(child, options) };
+    if (!failure) return { child, port: current };
     const logTail = tail(options.logFile);
-    if (attempt === ATTEMPTS || !PASSING.test(logTail)) {
+    if (attempt === ATTEMPTS || server.isStopping || !PASSING.test(logTail)) {
       throw new EmbeddedPostgresError(`PostgreSQL did not start in ${options.data}: ${failure}.`, {
         logTail,
       });
     }
     await sleep(attempt * 500);
+    if (isFirst) current = await freePort();
   }
+}
+
+/**
+ * Starts the server again whenever it exits by itself. Gives up if it keeps exiting or does not start.
+ *
+ * @returns a promise that resolves when the server has stopped for good.
+ */
+async function keepRunning(first: Started, options: ServerOptions, server: RunningServer): Promise<void> {
+  const { log, logFile } = options;
+  let current = first;
+  for (let restarts = 1; ; restarts++) {
+    const startedAtMs = performance.now();
+    const exit = await exitOf(current.child);
+    if (server.isStopping) return;
+    if (performance.now() - startedAtMs > SETTLED_MS) restarts = 1;
+    if (restarts > MAX_RESTARTS) {
+      log.error({ ...exit, logFile }, 'PostgreSQL keeps exiting and is not restarted any more');
+      options.lost?.();
+      return;
+    }
+    log.error({ ...exit, logFile }, 'PostgreSQL exited unexpectedly and is being restarted');
+    try {
+      current = await startOn(current.port, options, server);
+    } catch (err) {
+      if (server.isStopping) return;
+      log.error({ err, logFile }, 'PostgreSQL could not be restarted');
+      options.lost?.();
+      return;
+    }
+    if (server.isStopping) current.child.kill('SIGINT');
+    else log.warn({ pid: current.child.pid }, 'PostgreSQL runs again');
+  }
+}
+
+async function exitOf(child: ChildProcess): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  return { code: child.exitCode, signal: child.signalCode };
+}
+
+/** Stops the server. SIGINT ends sessions and shuts down cleanly; SIGQUIT does not wait, and the next start recovers. */
+async function stop(server: RunningServer, ended: Promise<void>): Promise<void> {
+  if (!server.isStopping) server.child?.kill('SIGINT');
+  server.isStopping = true;
+  const quit = setTimeout(() => server.child?.kill('SIGQUIT'), STOP_TIMEOUT_MS);
+  await ended;
+  clearTimeout(quit);
 }
 
 function spawnServer(options: ServerOptions, port: number): ChildProcess {
@@ -109,36 +183,6 @@ async function untilReady(child: ChildProcess, data: string): Promise<string | u
   }
   child.kill('SIGKILL');
   return `it was not ready within ${START_TIMEOUT_MS / 1000} s`;
-}
-
-/**
- * Logs an unexpected exit of the server, and stops the server when this process exits. @returns a function that stops
- * the server, and may be called repeatedly.
- */
-function supervise(child: ChildProcess, options: ServerOptions): () => Promise<void> {
-  const interrupt = () => void child.kill('SIGINT');
-  process.once('exit', interrupt);
-  let stopped: Promise<void> | undefined;
-  const ended = new Promise<void>((resolve) => {
-    child.once('exit', (code, signal) => {
-      process.off('exit', interrupt);
-      if (!stopped)
-        options.log.error({ code, signal, logFile: options.logFile }, 'PostgreSQL exited unexpectedly');
-      resolve();
-    });
-  });
-  // SIGINT ends sessions and shuts down cleanly. SIGQUIT does not wait, and the next start recovers from the WAL.
-  const stop = async () => {
-    child.kill('SIGINT');
-    const quit = setTimeout(() => child.kill('SIGQUIT'), STOP_TIMEOUT_MS);
-    await ended;
-    clearTimeout(quit);
-  };
-  return () => {
-    if (child.exitCode !== null || child.signalCode !== null) return ended;
-    stopped ??= stop();
-    return stopped;
-  };
 }
 
 /**

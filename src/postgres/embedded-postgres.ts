@@ -29,6 +29,8 @@ export type EmbeddedPostgresOptions = {
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** Does not wait for the disk, so a crash loses committed data. For tests, whose data is disposable. */
   readonly unsafeForTests?: boolean;
+  /** Called once if PostgreSQL exited by itself and could not be started again. */
+  readonly lost?: () => void;
 };
 
 /** A PostgreSQL server that this process runs. */
@@ -45,7 +47,7 @@ const INITDB_TIMEOUT_MS = 120_000;
 /**
  * Starts the embedded PostgreSQL on a data directory, which it sets up if empty. Only one service can run on it at a
  * time: a lock that is released when the process ends keeps others out, and a PostgreSQL server whose service died is
- * stopped first.
+ * stopped first. A server that exits by itself is started again on the same port.
  *
  * `dataDir` contains `postgres/` (the cluster and its password), `postgres.log` (of this start; the previous start's is
  * `postgres.log.1`) and `service.lock`.
@@ -72,6 +74,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       logFile,
       log,
       unsafeForTests,
+      lost: options.lost,
     });
     return {
       url: clusterUrl(cluster, server.port),

@@ -143,20 +143,6 @@ describe('recovery after kill -9', () => {
     await busy.end().catch(() => {});
   });
 
-  it('a service whose PostgreSQL was killed logs it, and releases the data when it stops', async () => {
-    const complaints: unknown[] = [];
-    const noted = { ...log, info() {}, warn() {}, error: (...entry: unknown[]) => complaints.push(entry) };
-    const service = await startEmbeddedPostgres({ dataDir, log: noted as unknown as typeof log });
-    process.kill(postmasterPid(), 'SIGKILL');
-    while (complaints.length === 0) await sleep(10);
-    expect(complaints).toEqual([
-      [expect.objectContaining({ signal: 'SIGKILL' }), 'PostgreSQL exited unexpectedly'],
-    ]);
-    await service.stop();
-    await start();
-    expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
-  });
-
   it('another program that now has a stale pid is left alone', async () => {
     await startService();
     const text = readFileSync(pidFile, 'utf8');
