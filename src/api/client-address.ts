@@ -10,10 +10,7 @@ export type ClientAddress = (request: FastifyRequest) => string;
  * proxy's. Each proxy appends its peer's address, so the client may have forged anything further left.
  */
 export function createClientAddress(trustedProxies: BlockList): ClientAddress {
-  const isTrusted = (address: string) => {
-    const version = isIP(address);
-    return version !== 0 && trustedProxies.check(address, version === 6 ? 'ipv6' : 'ipv4');
-  };
+  const isTrusted = trusts(trustedProxies);
   return (request) => {
     // A closed connection has no peer.
     let address: string = request.ip ?? '';
@@ -25,6 +22,14 @@ export function createClientAddress(trustedProxies: BlockList): ClientAddress {
       address = next;
     }
     return address;
+  };
+}
+
+/** Returns a function that reports whether an address is a trusted proxy's. */
+export function trusts(trustedProxies: BlockList): (address: string) => boolean {
+  return (address) => {
+    const version = isIP(address);
+    return version !== 0 && trustedProxies.check(address, version === 6 ? 'ipv6' : 'ipv4');
   };
 }
 

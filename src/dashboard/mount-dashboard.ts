@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ClientAddress } from '#src/api/client-address.ts';
+import { type AddressShare, limitAtOnce } from '#src/api/limit-at-once.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { unaskableOf } from '#src/payments/check/open-outcomes.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
@@ -29,16 +29,22 @@ import { nextOf, signInPage } from './sign-in-page.ts';
 import { type Cookie, type Page, preparePages, sendPage, sessionCookie, visits } from './visit.ts';
 import { deliverFailedAgain, webhookPage } from './webhook-page.ts';
 
+/**
+ * Limit on the pages that one replica renders at once for signed-in operators, and on requests for the pages before
+ * them, to leave capacity for payments.
+ */
+const MAX_AT_ONCE = 12;
+
 /** Dependencies of the dashboard. */
 export type DashboardDeps = PaymentPageDeps &
-  SearchDeps & {
+  SearchDeps &
+  AddressShare & {
     readonly keys: OperatorKeys;
     /** true if browsers reach the service only over HTTPS. */
     readonly isSecure: boolean;
     readonly database: Database;
     /** Connections that can look up an outcome, by id. */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-    readonly clientAddress: ClientAddress;
     /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
     readonly opened: () => ShownCatalogue;
   };
@@ -49,29 +55,39 @@ export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void 
   const cookie = sessionCookie(deps.isSecure);
   app.register(async (scope) => {
     preparePages(scope);
-    mountAssets(scope);
-    mountSignIn(scope, deps, sessions, cookie);
-    const pages = visits(scope, sessions, cookie, deps.clientAddress);
-    pages.get('', () => overview(deps));
-    pages.get('/payments', (visit) => paymentsPage(deps, visit));
-    pages.get('/payments/:payment', (visit) => paymentById(deps.database, visit));
-    pages.get('/payments/:account/:payment', (visit) => paymentPage(deps, visit));
-    for (const action of ['capture', 'cancel', 'refund'] as const) {
-      pages.post(`/payments/:account/:payment/${action}`, 'operate', (visit) => act(deps, visit, action));
-    }
-    pages.post('/payments/:account/:payment/deliveries/:delivery', 'operate', (visit) =>
-      deliverAgain(deps, visit),
-    );
-    pages.get('/webhooks/:account/:webhook', (visit) => webhookPage(deps.webhooks, visit));
-    pages.post('/webhooks/:account/:webhook/redeliver-failed', 'operate', (visit) =>
-      deliverFailedAgain(deps.webhooks, visit),
-    );
-    const routes = { ...deps, catalogue: () => deps.opened().catalogue };
-    pages.get('/catalogue', async () => cataloguePage(deps.opened()));
-    pages.get('/route', (visit) => routeForm(routes, visit));
-    pages.post('/route', 'read', (visit) => explainedRoute(routes, visit));
-    pages.get('/audit', (visit) => auditPage(deps.database, visit));
+    scope.register(async (open) => {
+      limitAtOnce(open, MAX_AT_ONCE, deps);
+      mountAssets(open);
+      mountSignIn(open, deps, sessions, cookie);
+    });
+    scope.register(async (signedIn) => {
+      limitAtOnce(signedIn, MAX_AT_ONCE, deps);
+      mountVisits(visits(signedIn, sessions, cookie, deps.clientAddress), deps);
+    });
   });
+}
+
+/** Mounts the pages for signed-in operators. */
+function mountVisits(pages: ReturnType<typeof visits>, deps: DashboardDeps): void {
+  pages.get('', () => overview(deps));
+  pages.get('/payments', (visit) => paymentsPage(deps, visit));
+  pages.get('/payments/:payment', (visit) => paymentById(deps.database, visit));
+  pages.get('/payments/:account/:payment', (visit) => paymentPage(deps, visit));
+  for (const action of ['capture', 'cancel', 'refund'] as const) {
+    pages.post(`/payments/:account/:payment/${action}`, 'operate', (visit) => act(deps, visit, action));
+  }
+  pages.post('/payments/:account/:payment/deliveries/:delivery', 'operate', (visit) =>
+    deliverAgain(deps, visit),
+  );
+  pages.get('/webhooks/:account/:webhook', (visit) => webhookPage(deps.webhooks, visit));
+  pages.post('/webhooks/:account/:webhook/redeliver-failed', 'operate', (visit) =>
+    deliverFailedAgain(deps.webhooks, visit),
+  );
+  const routes = { ...deps, catalogue: () => deps.opened().catalogue };
+  pages.get('/catalogue', async () => cataloguePage(deps.opened()));
+  pages.get('/route', (visit) => routeForm(routes, visit));
+  pages.post('/route', 'read', (visit) => explainedRoute(routes, visit));
+  pages.get('/audit', (visit) => auditPage(deps.database, visit));
 }
 
 /** Serves the assets. Their names change with their content, so browsers may cache them forever. */

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ClientAddress } from '#src/api/client-address.ts';
 import { toServiceError } from '#src/api/errors.ts';
-import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Html, html } from '#src/web/html.ts';
 import { DASHBOARD, FRAME_HEADERS, framed } from './frame.ts';
@@ -33,8 +32,6 @@ export type Reply = Page | { readonly goTo: string };
 /** Maximum number of characters read from a query or form field; the rest is ignored. */
 const MAX_VALUE_LENGTH = 2_000;
 const FORM_LIMIT_BYTES = 16 * 1024;
-/** Limit on the pages that one replica renders at once, to leave capacity for payments. */
-const MAX_AT_ONCE = 12;
 
 /** Cookie that contains the session's token. Over HTTPS, its name has a prefix that binds the cookie to this host. */
 export type Cookie = {
@@ -68,7 +65,6 @@ export function preparePages(scope: FastifyInstance): void {
     { parseAs: 'string', bodyLimit: FORM_LIMIT_BYTES },
     (_request, body, done) => done(null, new URLSearchParams(body as string)),
   );
-  limitAtOnce(scope, MAX_AT_ONCE);
   scope.addHook('onRequest', async (request) => {
     if (request.method === 'POST') requireSameOrigin(request);
   });

@@ -2,6 +2,8 @@
 export const LISTENER_LIMITS = {
   /** Concurrent connections; any more are closed on arrival. Each takes a file descriptor and about 20 KB. */
   maxConnections: 4096,
+  /** Concurrent connections of one client, so that it cannot hold them all; any more are closed on arrival. */
+  maxConnectionsPerClient: 2048,
   /**
    * From connecting to the first bytes, and for a TLS handshake, so that clients that send nothing do not hold
    * connections.

@@ -2,25 +2,18 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import http2, { type Http2Server } from 'node:http2';
 import https from 'node:https';
 import type { Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
 import type { FastifyServerFactory, FastifyServerOptions } from 'fastify';
 import { LISTENER_LIMITS, type ListenerLimits } from './listener-limits.ts';
-import { sniff } from './sniff.ts';
-import {
-  beginExchange,
-  type Connection,
-  type Connections,
-  createPeerClock,
-  type PeerClock,
-  supervise,
-  superviseSession,
-} from './supervise.ts';
+import { routeConnections } from './route-connections.ts';
+import { beginExchange, type Connections, createPeerClock, type PeerClock, supervise } from './supervise.ts';
 
 /** Options for a listener. */
 export type ListenerOptions = {
   /** PEM certificate chain and private key. Without them, connections are in cleartext. */
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
   readonly limits?: Partial<ListenerLimits>;
+  /** Returns the client at a peer's address; undefined if many clients connect through it. By default, the address. */
+  readonly clientAt?: (address: string) => string | undefined;
 };
 
 /** Options for Fastify: `Fastify({ ...createListener(options) })`. */
@@ -48,7 +41,8 @@ export function createListener(options: ListenerOptions = {}): Listener {
     const admitted = admit(handler, limits);
     const server = createHttp1Server(noteResponses(admitted, connections, clock), options, limits);
     const http2Server = createHttp2Server(admitted, limits);
-    routeConnections({ server, http2Server, connections, clock, limits, isTls: options.tls !== undefined });
+    const { tls, clientAt = (address) => address } = options;
+    routeConnections({ server, http2Server, connections, clock, limits, isTls: tls !== undefined, clientAt });
     endSilentConnections(server, connections);
     makeCloseDrain(server, connections, limits.drainTimeoutMs);
     const refuseLate = (socket: Socket) =>
@@ -119,51 +113,6 @@ function createHttp2Server(handler: Handler, limits: ListenerLimits): Http2Serve
     // Fastify serves Node's HTTP/2 compatibility API with the same handler; only its types distinguish the two.
     handler as unknown as Parameters<typeof http2.createServer>[1],
   );
-}
-
-/** Takes new connections from Node's HTTP/1.1 listener, and gives each to the server for its protocol. */
-function routeConnections(deps: {
-  readonly server: http.Server;
-  readonly http2Server: Http2Server;
-  readonly connections: Connections;
-  readonly clock: PeerClock;
-  readonly limits: ListenerLimits;
-  readonly isTls: boolean;
-}): void {
-  const { server, http2Server, connections, clock, limits, isTls } = deps;
-  const event = isTls ? 'secureConnection' : 'connection';
-  const serveHttp1 = server.listeners(event);
-  server.removeAllListeners(event);
-  const serve = (socket: Socket, connection: Connection, isHttp2: boolean) => {
-    if (!isHttp2) {
-      for (const listener of serveHttp1) listener.call(server, socket);
-      return;
-    }
-    // In HTTP/1.1 the parser ends a half-closed connection; an HTTP/2 session expects the socket to do so.
-    socket.allowHalfOpen = false;
-    http2Server.once('session', (session) => {
-      connection.session = session;
-      superviseSession(session, connection, clock, limits);
-    });
-    http2Server.emit('connection', socket);
-  };
-  server.on(event, (socket: Socket | TLSSocket) => {
-    const connection: Connection = {
-      session: undefined,
-      streams: new Map(),
-      isReceiving: false,
-      response: undefined,
-      unfinished: new Map(),
-    };
-    connections.set(socket, connection);
-    socket.once('close', () => connections.delete(socket));
-    // The server that takes the socket handles its errors. Until then, this keeps an error from ending the process.
-    socket.on('error', () => {});
-    // A TLS handshake may complete after the drain has begun.
-    if (!server.listening) socket.destroy();
-    else if (isTls) serve(socket, connection, (socket as TLSSocket).alpnProtocol === 'h2');
-    else sniff(socket, limits.sniffTimeoutMs, (isHttp2) => serve(socket, connection, isHttp2));
-  });
 }
 
 /** Refuses requests that Node accepts but handlers must not receive. */

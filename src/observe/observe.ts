@@ -134,10 +134,14 @@ export function observeAuthentication(authenticate: Authenticate, clientAddress:
 }
 
 /** Wraps the accounts' rate limit to count refused calls and log totals. */
-export function observeRateLimit(metrics: Metrics, limitRate: (caller: Credentials) => void) {
+export function observeRateLimit(
+  metrics: Metrics,
+  limitRate: (caller: Credentials, address: () => string) => void,
+  clientAddress: ClientAddress,
+) {
   return (request: FastifyRequest, caller: Credentials): void => {
     try {
-      limitRate(caller);
+      limitRate(caller, () => clientAddress(request));
     } catch (error) {
       countRefusal(metrics, lines.get(request), 'rate');
       throw error;

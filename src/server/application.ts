@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import type { ClientAddress } from '#src/api/client-address.ts';
+import { type ClientAddress, trusts } from '#src/api/client-address.ts';
 import { answerError, answerErrors } from '#src/api/error-handler.ts';
+import { addressGroup } from '#src/api/shares.ts';
 import type { Config } from '#src/config.ts';
 import { createListener } from '#src/listener/listener.ts';
+import { LISTENER_LIMITS } from '#src/listener/listener-limits.ts';
 import type { Metrics } from '#src/observe/metrics.ts';
 import { observeRequests } from '#src/observe/observe.ts';
 import type { Tracing } from '#src/observe/tracing.ts';
@@ -21,10 +23,17 @@ export function createApplication(
   { log, metrics, tracing }: { readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing },
   clientAddress: ClientAddress,
 ): FastifyInstance {
+  const isTrusted = trusts(config.trustedProxies);
   const app = Fastify({
     ...createListener({
       ...(config.tls && { tls: config.tls }),
-      limits: { drainTimeoutMs: config.drainTimeoutMs },
+      limits: {
+        drainTimeoutMs: config.drainTimeoutMs,
+        maxConnectionsPerClient: Math.ceil(
+          LISTENER_LIMITS.maxConnections * (config.addressSharePercent / 100),
+        ),
+      },
+      clientAt: (peer) => (isTrusted(peer) ? undefined : addressGroup(peer)),
     }),
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),

@@ -1,3 +1,4 @@
+import type { AddressShare } from '#src/api/limit-at-once.ts';
 import { operatorService } from '#src/api/operator-service.ts';
 import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { Config } from '#src/config.ts';
@@ -6,7 +7,7 @@ import type { InFlight } from './in-flight.ts';
 import type { ApiDeps } from './payment-deps.ts';
 
 /** Dependencies that the caller provides; the others follow from them. */
-type Given = Pick<DashboardDeps, 'webhooks' | 'clientAddress'> & {
+type Given = Pick<DashboardDeps, 'webhooks' | keyof AddressShare> & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;
   readonly inFlight: InFlight;

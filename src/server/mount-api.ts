@@ -130,8 +130,9 @@ function createOpeners(
   const authenticateAccount = observeAuthentication(createAuthenticate(find), clientAddress);
   const operators = createOperatorAuthenticate(config.operatorKeys);
   const authenticateOperator = observeAuthentication(operators, clientAddress);
-  const rate = { perSecond: config.rateLimitPerS, burst: config.rateLimitBurst };
-  const limitRate = observeRateLimit(metrics, createRateLimit(rate));
+  const { rateLimitPerS: perSecond, rateLimitBurst: burst, addressSharePercent } = config;
+  const rateLimit = createRateLimit({ perSecond, burst, addressSharePercent });
+  const limitRate = observeRateLimit(metrics, rateLimit, clientAddress);
   return (ticketOf: (request: FastifyRequest) => Ticket) => {
     const openerFor = (authenticate: typeof authenticateAccount) => async (request: FastifyRequest) => {
       const ticket = ticketOf(request);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { toServiceError } from '#src/api/errors.ts';
-import { limitAtOnce } from '#src/api/limit-at-once.ts';
+import { type AddressShare, limitAtOnce } from '#src/api/limit-at-once.ts';
 import { CHECKOUT_DIR } from '#src/config.ts';
 import { type HostedCheckout, readHostedCheckout } from '#src/customers/hosted-checkout.ts';
 import { currencyDigits, formatMoney, type Money } from '#src/money.ts';
@@ -26,11 +26,15 @@ const MAX_AT_ONCE = 100;
 /**
  * Mounts the checkout page. It pays through the rpcs for browsers, with the account's public key.
  *
- * @param ofSandbox also shows sessions of the sandbox's accounts.
+ * @param options.ofSandbox also shows sessions of the sandbox's accounts.
  */
-export function mountCheckout(app: FastifyInstance, deps: PaymentDeps, ofSandbox: boolean): void {
+export function mountCheckout(
+  app: FastifyInstance,
+  deps: PaymentDeps,
+  { ofSandbox, share }: { readonly ofSandbox: boolean; readonly share: AddressShare },
+): void {
   app.register(async (pages) => {
-    limitAtOnce(pages, MAX_AT_ONCE);
+    limitAtOnce(pages, MAX_AT_ONCE, share);
     pages.setErrorHandler((error, request, reply) => {
       const { reason, status, retryAfterS } = toServiceError(error);
       if (reason === 'INTERNAL_ERROR') request.log.error({ err: error }, 'serving a checkout page failed');

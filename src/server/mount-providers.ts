@@ -2,12 +2,16 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { answerError, isOurFault } from '#src/api/error-handler.ts';
 import { toServiceError } from '#src/api/errors.ts';
-import { limitAtOnce } from '#src/api/limit-at-once.ts';
+import { type AddressShare, limitAtOnce } from '#src/api/limit-at-once.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { type EnrollmentReturnDeps, returnFromEnrollment } from '#src/customers/follow-enrollments.ts';
 import { parseMoney } from '#src/money.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/check/payer-return.ts';
-import { type ReceiveDeps, receiveNotification } from '#src/payments/check/receive-notification.ts';
+import {
+  type ReceiveDeps,
+  receiveNotification,
+  requireReader,
+} from '#src/payments/check/receive-notification.ts';
 import { CHECKOUT_TEXTS, type Language } from '#src/web/checkout-texts.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
 import type { CheckoutTexts } from '#src/web/texts/english.ts';
@@ -26,49 +30,49 @@ export type ProviderRoutes = {
   readonly track: InFlight['track'];
   /** true if payers who paid on the checkout page return to it. */
   readonly checkoutPage: boolean;
+  readonly share: AddressShare;
 };
 
 const NOTIFICATION_LIMIT_BYTES = 256 * 1024;
 /**
- * Maximum number of notifications and returns in progress at once. Any more are refused; providers resend refused
+ * Maximum number of notifications in progress at once, and of returns. Any more are refused; providers resend refused
  * notifications.
  */
 const MAX_AT_ONCE = 100;
 
 /** Mounts the routes for providers' notifications and returning payers. Neither has account keys. */
 export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): void {
-  app.register(async (raw) => {
-    limitAtOnce(raw, MAX_AT_ONCE);
-    raw.removeAllContentTypeParsers();
-    raw.addContentTypeParser(
-      '*',
-      { parseAs: 'buffer', bodyLimit: NOTIFICATION_LIMIT_BYTES },
-      (_request, body, done) => done(null, body),
-    );
+  app.register(async (raw) => mountNotifications(raw, routes));
+  app.register(async (returns) => mountReturns(returns, routes));
+}
 
-    raw.post<{ Params: { connection: string } }>(
-      '/v1/providers/:connection/notifications',
-      async (request, reply) => {
-        const notification: RawNotification = {
-          header: headerOf(request),
-          query: queryOf(request.url),
-          body: (request.body as Uint8Array | undefined) ?? new Uint8Array(),
-        };
-        const acknowledgement = await receiveNotification(
-          routes.receive,
-          request.params.connection,
-          notification,
-        );
-        return reply.code(200).type('text/plain; charset=utf-8').send(acknowledgement);
-      },
-    );
-
-    raw.register(async (returns) => mountReturns(returns, routes));
+function mountNotifications(app: FastifyInstance, { receive, share }: ProviderRoutes): void {
+  limitAtOnce(app, MAX_AT_ONCE, share);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    '*',
+    { parseAs: 'buffer', bodyLimit: NOTIFICATION_LIMIT_BYTES },
+    (_request, body, done) => done(null, body),
+  );
+  app.post<{ Params: { connection: string } }>('/v1/providers/:connection/notifications', {
+    // Before the body: nobody is to send us bodies that nobody reads.
+    onRequest: async (request) => void requireReader(receive, request.params.connection),
+    handler: async (request, reply) => {
+      const notification: RawNotification = {
+        header: headerOf(request),
+        query: queryOf(request.url),
+        body: (request.body as Uint8Array | undefined) ?? new Uint8Array(),
+      };
+      const { connection } = request.params;
+      const acknowledgement = await receiveNotification(receive, connection, notification);
+      return reply.code(200).type('text/plain; charset=utf-8').send(acknowledgement);
+    },
   });
 }
 
 function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
   const { payer } = routes;
+  limitAtOnce(app, MAX_AT_ONCE, routes.share);
   app.setErrorHandler((error, request, reply) => {
     if (!request.headers.accept?.includes('text/html')) return answerError(error, request, reply);
     const known = toServiceError(error);

@@ -167,6 +167,7 @@ type Routed = {
 /** Mounts every route except the sandbox's. */
 function mountRoutes(app: FastifyInstance, routed: Routed): void {
   const { config, deps, live, background, observers, inFlight, clientAddress } = routed;
+  const share = { clientAddress, addressSharePercent: config.addressSharePercent };
   const webhooks = {
     database: deps.database,
     vault: routed.vault,
@@ -191,15 +192,13 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
     },
     track: inFlight.track,
     checkoutPage: config.checkoutPage,
+    share,
   });
-  if (config.checkoutPage) mountCheckout(app, deps, config.sandbox);
+  if (config.checkoutPage) mountCheckout(app, deps, { ofSandbox: config.sandbox, share });
   mountPages(app, config);
   if (config.dashboard) {
     const { opened } = live;
-    mountDashboard(
-      app,
-      dashboardDeps(config, { operations: deps, webhooks, opened, inFlight, clientAddress }),
-    );
+    mountDashboard(app, dashboardDeps(config, { operations: deps, webhooks, opened, inFlight, ...share }));
   }
 }
 

@@ -4,13 +4,13 @@ import { ServiceError } from '#src/service-error.ts';
 
 let nowMs = 0;
 
-function rateLimit(perSecond: number, burst: number) {
+function rateLimit(perSecond: number, burst: number, addressSharePercent = 100) {
   nowMs = 1_000;
-  const take = createRateLimit({ perSecond, burst, nowMs: () => nowMs });
+  const take = createRateLimit({ perSecond, burst, addressSharePercent, nowMs: () => nowMs });
   /** Takes a token. @returns 0 if there was one, otherwise the seconds until there is one. */
-  return (accountId = 'one', secretPresented = true): number => {
+  return (accountId = 'one', secretPresented = true, address = '192.0.2.1'): number => {
     try {
-      take({ accountId, secretPresented });
+      take({ accountId, secretPresented }, () => address);
       return 0;
     } catch (error) {
       if (!(error instanceof ServiceError) || error.reason !== 'RATE_LIMITED') throw error;
@@ -59,6 +59,23 @@ describe('rate limits', () => {
   it('callers with the public key alone have a separate rate limit and cannot use up the account’s', () => {
     const take = rateLimit(1, 1);
     expect([take('one', false), take('one', false), take('one'), take('one')]).toEqual([0, 1, 0, 1]);
+  });
+
+  it('one address cannot use up an account’s limit for callers with the public key alone', () => {
+    const take = rateLimit(10, 8, 50);
+    const from = (address: string) => () => take('one', false, address);
+    expect(times(5, from('192.0.2.1'))).toEqual([0, 0, 0, 0, 1]);
+    expect(times(5, from('192.0.2.2'))).toEqual([0, 0, 0, 0, 1]);
+    // Refused calls take no token of the account.
+    nowMs += 100;
+    expect(from('192.0.2.3')()).toBe(0);
+  });
+
+  it('the addresses of an IPv6 network share one limit, and a secret key has no limit for an address', () => {
+    const take = rateLimit(10, 8, 50);
+    const taken = [1, 2, 3, 4, 5].map((host) => take('one', false, `2001:db8::${host}`));
+    expect(taken).toEqual([0, 0, 0, 0, 1]);
+    expect(times(9, () => take('one', true, '192.0.2.1'))).toEqual([...Array(8).fill(0), 1]);
   });
 
   it('accounts that stop calling are forgotten, but an account that was limited is not', () => {

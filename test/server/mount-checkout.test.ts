@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { expect, it } from 'vitest';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { mountCheckout } from '#src/server/mount-checkout.ts';
@@ -7,13 +7,14 @@ const PAGE = '/checkout/5e550000-0000-4000-8000-000000000001?lang=es';
 
 function checkout(query: () => Promise<never>): FastifyInstance {
   const app = Fastify();
-  mountCheckout(app, { database: { query } } as unknown as PaymentDeps, true);
+  const share = { clientAddress: (request: FastifyRequest) => request.ip, addressSharePercent: 50 };
+  mountCheckout(app, { database: { query } } as unknown as PaymentDeps, { ofSandbox: true, share });
   return app;
 }
 
 it('a payer at an overloaded checkout gets a page in their language that asks them to come back', async () => {
   const app = checkout(() => new Promise(() => {}));
-  for (let i = 0; i < 100; i++) app.inject(PAGE).catch(() => {});
+  for (let i = 0; i < 50; i++) app.inject(PAGE).catch(() => {});
   const { statusCode, headers, body } = await app.inject(PAGE);
   expect([statusCode, headers['retry-after'], headers['content-type']]).toEqual([
     503,

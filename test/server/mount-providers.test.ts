@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream';
-import Fastify from 'fastify';
+import Fastify, { type FastifyRequest } from 'fastify';
 import { expect, it } from 'vitest';
 import { createInFlight } from '#src/server/in-flight.ts';
 import { mountProviders, type ProviderRoutes } from '#src/server/mount-providers.ts';
@@ -18,7 +18,8 @@ function returns(query: () => Promise<never>, { track } = createInFlight()) {
   });
   const app = Fastify({ logger: { level: 'error', stream } });
   const payer = { database: { query }, connections: () => new Map() };
-  mountProviders(app, { payer, track, checkoutPage: true } as unknown as ProviderRoutes);
+  const share = { clientAddress: ({ ip }: FastifyRequest) => ip, addressSharePercent: 50 };
+  mountProviders(app, { payer, track, checkoutPage: true, share } as unknown as ProviderRoutes);
   return { app, logged };
 }
 
@@ -57,7 +58,7 @@ it.each([BACK, '/v1/enrollments/5e550000-0000-4000-8000-000000000001/return'])(
 
 it('a payer at an overloaded return URL gets a page in their language that asks them to come back', async () => {
   const { app } = returns(() => new Promise(() => {}));
-  for (let i = 0; i < 100; i++) app.inject(BACK).catch(() => {});
+  for (let i = 0; i < 50; i++) app.inject(BACK).catch(() => {});
   const { statusCode, headers, body } = await app.inject({
     url: `${BACK}?lang=es`,
     headers: { accept: BROWSER },

@@ -20,12 +20,25 @@ const MAX_SUBJECTS = 100;
 const SEND_AGAIN_AFTER_S = 60;
 
 /**
+ * Returns the function that reads a connection's notifications.
+ *
+ * @throws ServiceError NOT_FOUND for a connection that accepts no notifications.
+ */
+export function requireReader(
+  { connections }: Pick<ReceiveDeps, 'connections'>,
+  connectionId: string,
+): NonNullable<ProviderConnection['readNotification']> {
+  const read = connections().get(connectionId)?.readNotification;
+  if (!read) throw new ServiceError('NOT_FOUND', 'no connection accepts notifications at this path');
+  return read;
+}
+
+/**
  * Verifies and stores a provider's notification, and makes the check of its transaction due, before the notification is
  * acknowledged. Calls no provider; the checker does.
  *
  * @returns the body of the acknowledgement.
- * @throws ServiceError NOT_FOUND for a connection that accepts no notifications, INVALID_CREDENTIALS for a forged
- * notification, SERVICE_UNAVAILABLE if the notification could not be verified or stored, which makes the provider
+ * @throws ServiceError NOT_FOUND as requireReader does, INVALID_CREDENTIALS for a forged notification, SERVICE_UNAVAILABLE if the notification could not be verified or stored, which makes the provider
  * resend it.
  */
 export async function receiveNotification(
@@ -33,8 +46,7 @@ export async function receiveNotification(
   connectionId: string,
   raw: RawNotification,
 ): Promise<string> {
-  const read = deps.connections().get(connectionId)?.readNotification;
-  if (!read) throw new ServiceError('NOT_FOUND', 'no connection accepts notifications at this path');
+  const read = requireReader(deps, connectionId);
   const headers: Record<string, string> = {};
   const header = (name: string) => {
     const value = raw.header(name);
