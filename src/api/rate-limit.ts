@@ -13,20 +13,24 @@ export type RateLimitOptions = {
   readonly nowMs?: () => number;
 };
 
+/**
+ * Takes a token for a caller.
+ *
+ * @param address returns the client's address.
+ * @throws ServiceError RATE_LIMITED with the seconds until the next token.
+ */
+export type LimitRate = (caller: Credentials, address: () => string) => void;
+
 /** Number of buckets at which full ones are dropped from memory. */
 const MANY_BUCKETS = 10_000;
 
 /**
  * Creates the rate limit for accounts in one replica; every replica has its own. Callers with only the public key,
  * which anybody can read in a web page, share a separate limit, so they cannot use up the account's, and one address
- * can use only a share of that, so it cannot turn away the account's other payers. Each limit is a token bucket, stored as the time at which it will be full again (GCRA, ITU-T I.371).
- *
- * @returns a function that takes a token for a caller, or throws ServiceError RATE_LIMITED with the seconds until the
- * next token.
+ * can use only a share of that, so it cannot turn away the account's other payers. Each limit is a token bucket, stored
+ * as the time at which it will be full again (GCRA, ITU-T I.371).
  */
-export function createRateLimit(
-  options: RateLimitOptions,
-): (caller: Credentials, address: () => string) => void {
+export function createRateLimit(options: RateLimitOptions): LimitRate {
   const { perSecond, burst, nowMs = () => performance.now() } = options;
   const share = options.addressSharePercent / 100;
   const whole = { tokenMs: 1_000 / perSecond, burst };

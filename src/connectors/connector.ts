@@ -211,6 +211,8 @@ export type RawNotification = {
   readonly query: string;
   /** At most 256 KiB, byte for byte. */
   readonly body: Uint8Array;
+  /** The sender's IP address, or its IPv6 network; undefined if the notification was stored earlier. */
+  readonly from?: string;
 };
 
 /**

@@ -16,6 +16,7 @@ import {
   type ReadHeader,
 } from '#src/api/authenticate.ts';
 import type { ClientAddress } from '#src/api/client-address.ts';
+import type { LimitRate } from '#src/api/rate-limit.ts';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import type { CatalogueObserver, OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { CIRCUIT_STATES } from '#src/connectors/circuit.ts';
@@ -134,11 +135,7 @@ export function observeAuthentication(authenticate: Authenticate, clientAddress:
 }
 
 /** Wraps the accounts' rate limit to count refused calls and log totals. */
-export function observeRateLimit(
-  metrics: Metrics,
-  limitRate: (caller: Credentials, address: () => string) => void,
-  clientAddress: ClientAddress,
-) {
+export function observeRateLimit(metrics: Metrics, limitRate: LimitRate, clientAddress: ClientAddress) {
   return (request: FastifyRequest, caller: Credentials): void => {
     try {
       limitRate(caller, () => clientAddress(request));

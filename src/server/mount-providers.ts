@@ -3,6 +3,7 @@ import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { answerError, isOurFault } from '#src/api/error-handler.ts';
 import { toServiceError } from '#src/api/errors.ts';
 import { type AddressShare, limitAtOnce } from '#src/api/limit-at-once.ts';
+import { addressGroup } from '#src/api/shares.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { type EnrollmentReturnDeps, returnFromEnrollment } from '#src/customers/follow-enrollments.ts';
 import { parseMoney } from '#src/money.ts';
@@ -62,6 +63,7 @@ function mountNotifications(app: FastifyInstance, { receive, share }: ProviderRo
         header: headerOf(request),
         query: queryOf(request.url),
         body: (request.body as Uint8Array | undefined) ?? new Uint8Array(),
+        from: addressGroup(share.clientAddress(request)),
       };
       const { connection } = request.params;
       const acknowledgement = await receiveNotification(receive, connection, notification);

@@ -71,7 +71,7 @@ async function useEverything(): Promise<void> {
 
   const database = openTestDatabase(server.databaseUrl, 1);
   const subject = { transactionId: disputed.transactions.id, dispute: { stage: 'opened' as const } };
-  for (const subjects of [[subject], [{ reference: 'unknown' }]]) {
+  for (const subjects of [[subject], [{ providerPaymentId: 'unknown' }]]) {
     const news = { body: Buffer.alloc(0), query: '', headers: '{}', subjects };
     await insertNotification(database, {
       connectionId: 'sandbox-one',

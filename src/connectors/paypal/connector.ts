@@ -5,25 +5,21 @@ import type {
   ConnectContext,
   Connector,
   LookUp,
-  NotificationReading,
   Operation,
   ProviderConnection,
-  RawNotification,
 } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { accountAt } from '#src/connectors/provider-client.ts';
-import { forged } from '#src/connectors/provider-signature.ts';
 import { isErrorBody, readOrder, readTransaction } from './answers.ts';
 import { sendOrder } from './creation.ts';
-import { withOurTransactions } from './disputes.ts';
 import { type Asked, fromAnswer, fromCreation, fromOrder, fromRefund } from './from-provider.ts';
 import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
-import { readUnverified } from './notifications.ts';
 import { openPayPalClient } from './paypal-client.ts';
 import { readSettings } from './settings.ts';
 import { captureOrder, getOrder, refundCapture, type Send } from './to-provider.ts';
+import { createVerification } from './verification.ts';
 
 /**
  * Connector for PayPal's Orders v2: a wallet to which the payer is redirected. Neither the creation of an order nor the
@@ -46,6 +42,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const paypal = readSettings(settings, context.secrets);
   const { origin, accountId, clientId, timeoutMs, webhookIds } = paypal;
   const { begin, beginVerification, close } = openPayPalClient(paypal);
+  const verification = createVerification(paypal, beginVerification);
   const shownAs = { providerId: context.providerId, accountId };
   const call = (): Call => ({ send: begin(), settings: paypal, shownAs });
   return {
@@ -58,12 +55,12 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     refund: (operation) => refund(operation, call()),
     complete: (query) => complete(query, call()),
     lookUp: (query) => lookUp(query, call()),
-    readNotification:
-      webhookIds.length > 0
-        ? (notification, nowMs) => readNotification(notification, nowMs, beginVerification(), webhookIds)
-        : undefined,
+    readNotification: webhookIds.length > 0 ? verification.readNotification : undefined,
     probe: () => probe(begin()),
-    close,
+    close: async () => {
+      await verification.close();
+      await close();
+    },
   };
 }
 
@@ -118,29 +115,6 @@ async function whatOrderTells(
   return reported.kind === 'not_sent'
     ? unknownOutcome(`the order is unreadable: ${reported.detail}`)
     : reported;
-}
-
-/**
- * Asks PayPal whether it signed a notification for one of our webhooks, and which transactions it is about.
- */
-async function readNotification(
-  notification: RawNotification,
-  nowMs: number,
-  send: Send,
-  webhookIds: readonly string[],
-): Promise<NotificationReading> {
-  const read = readUnverified(notification, webhookIds, nowMs);
-  if ('kind' in read) return read;
-  for (const request of read.requests) {
-    const answer = bodyOf(await send(request));
-    if (answer?.verification_status === 'SUCCESS') {
-      return withOurTransactions(read.reading, read.objectOf, send);
-    }
-    if (answer?.verification_status !== 'FAILURE') {
-      return { kind: 'send_again', detail: 'the provider could not be asked to verify the signature' };
-    }
-  }
-  return forged('the signature is wrong');
 }
 
 /** Requests a nonexistent order. */

@@ -1,13 +1,20 @@
+import { type KeyObject, verify } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
 import { fields, isTextLike, readJsonObject, textLike } from '#src/connectors/provider-answer.ts';
 import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
 import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
+import { isPayPalHost } from './certificates.ts';
 import { disputedSubjects, refundedSubjects, reversedSubjects } from './disputes.ts';
 import { type ApiRequest, getCapture, getOrder } from './to-provider.ts';
 
-/** A notification with an unverified signature, with a verification request for each possible webhook. */
+/** A notification with an unverified signature. */
 export type Unverified = {
+  readonly certificateUrl: string;
+  /** Returns true if the certificate's key signed the notification for one of our webhooks. */
+  readonly isSignedWith: (key: KeyObject) => boolean;
+  /** Requests that make PayPal verify the signature, one for each possible webhook. */
   readonly requests: readonly ApiRequest[];
   readonly reading: NotificationReading;
   /** Requests the object that contains the id of a transaction without one: its capture or its order. */
@@ -19,15 +26,14 @@ const LIMITS = { maxAgeMs: 4 * 86_400_000, maxAheadMs: 5 * 60_000 };
 const TRANSMISSION_ID = /^(?!\d+$)[\w-]{1,50}$/;
 const TRANSMISSION_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 const SIGNATURE = /^[A-Za-z0-9+/]{16,496}={0,2}$/;
-const ALGORITHM = /^SHA(256|384|512)withRSA$/;
+const ALGORITHM = /^(SHA(?:256|384|512))withRSA$/;
 const MAX_CERT_URL = 500;
 const EVENT_ID = /^WH-[A-Za-z0-9-]{1,200}$/;
 const EVENT_TYPE =
   /^(CHECKOUT\.(ORDER|PAYMENT-APPROVAL)|CUSTOMER\.DISPUTE|PAYMENT\.(CAPTURE|REFUND))\.[A-Z_-]{1,60}$/;
 
 /**
- * Reads a notification as far as possible without calling PayPal; pure. The certificate is not fetched: PayPal itself
- * verifies the signature.
+ * Reads a notification as far as possible without its certificate; pure.
  *
  * @returns only the reading if the notification is known to be forged.
  */
@@ -43,8 +49,9 @@ export function readUnverified(
     transmission_sig: header('paypal-transmission-sig') ?? '',
     transmission_time: header('paypal-transmission-time') ?? '',
   };
+  const [, hash] = ALGORITHM.exec(fields.auth_algo) ?? [];
   if (
-    !ALGORITHM.test(fields.auth_algo) ||
+    hash === undefined ||
     !TRANSMISSION_ID.test(fields.transmission_id) ||
     !SIGNATURE.test(fields.transmission_sig) ||
     !TRANSMISSION_TIME.test(fields.transmission_time)
@@ -66,8 +73,14 @@ export function readUnverified(
       body: `${rest},"webhook_event":${text}}`,
     };
   });
+  const isSignedWith = (key: KeyObject) =>
+    webhookIds.some((webhookId) => {
+      const signed = [fields.transmission_id, fields.transmission_time, webhookId, crc32(body)].join('|');
+      return verify(hash, Buffer.from(signed), key, Buffer.from(fields.transmission_sig, 'base64'));
+    });
   const objectOf = isTextLike(event.event_type, OF_CAPTURES) ? getCapture : getOrder;
-  return { requests, reading: read(event), objectOf };
+  const certificateUrl = fields.cert_url;
+  return { certificateUrl, isSignedWith, requests, reading: read(event), objectOf };
 }
 
 const readEvent = fields({
@@ -84,7 +97,7 @@ function isPayPalUrl(address: string): boolean {
   const url = address.length <= MAX_CERT_URL ? URL.parse(address) : null;
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')
     return false;
-  return url.hostname.endsWith('.paypal.com');
+  return isPayPalHost(url.hostname);
 }
 
 function read(event: JsonObject): NotificationReading {

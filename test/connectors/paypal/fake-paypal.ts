@@ -1,4 +1,12 @@
-import { createSign, createVerify, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
+import {
+  createPrivateKey,
+  createPublicKey,
+  createSign,
+  createVerify,
+  randomBytes,
+  randomUUID,
+} from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
@@ -27,8 +35,21 @@ export const FAKE_CLIENT_ID = 'fake-client-id';
 export const FAKE_CLIENT_SECRET = 'fake-client-secret';
 export const FAKE_WEBHOOK_ID = '8PT597110X687430LKGECATA';
 const EXPIRES_IN_S = 32_400;
+const certificateFile = (name: string) => new URL(`certificates/${name}.pem`, import.meta.url);
+const certificate = (name: string) => readFileSync(certificateFile(name), 'utf8');
+/** The root of the fake's certificate chain, which nobody trusts by default. */
+export const FAKE_ROOT_FILE = certificateFile('root');
+/** The certificate chains that the fake serves, by their id. */
+export const FAKE_CHAINS: Readonly<Record<string, string>> = {
+  'CERT-360caa42-fca2a594-1d93a270': certificate('paypal'),
+  'CERT-other-host': certificate('other-host'),
+  'CERT-signed-by-leaf': certificate('signed-by-leaf'),
+};
 /** PayPal's own key, one for all fakes. */
-const signer = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const signer = {
+  privateKey: createPrivateKey(certificate('paypal-key')),
+  publicKey: createPublicKey(certificate('paypal')),
+};
 
 /** Starts a fake of PayPal on a free loopback port: tokens, orders, refunds, webhook signatures and a payer's page. */
 export async function startFakePayPal() {
@@ -126,6 +147,7 @@ export async function startFakePayPal() {
     const { pathname, searchParams } = new URL(request.url ?? '/', url);
     if (pathname.startsWith('/checkoutnow')) return page(pathname, searchParams.get('token') ?? '', response);
     const call = `${request.method} ${pathname}`;
+    const chain = FAKE_CHAINS[/^GET \/v1\/notifications\/certs\/(.+)$/.exec(call)?.[1] ?? ''];
     requests.push({
       call,
       requestId: header(request, 'paypal-request-id'),
@@ -138,6 +160,7 @@ export async function startFakePayPal() {
     if (trouble === 'lost before') return void request.socket.resetAndDestroy();
     if (trouble === 'error before') return send(response, { status: 503, body: { name: 'X', message: 'x' } });
     if (typeof trouble === 'object') return send(response, trouble);
+    if (chain !== undefined) return void response.writeHead(200).end(chain);
     const answer = answerTo(request, pathname, text);
     if (trouble === 'lost after') return void request.socket.resetAndDestroy();
     if (trouble === 'error after')

@@ -1,7 +1,9 @@
+import { fileURLToPath } from 'node:url';
 import { parseMoney } from '#src/money.ts';
 import {
   FAKE_CLIENT_ID,
   FAKE_CLIENT_SECRET,
+  FAKE_ROOT_FILE,
   FAKE_WEBHOOK_ID,
   startFakePayPal,
 } from '../../connectors/paypal/fake-paypal.ts';
@@ -16,7 +18,12 @@ export const paypal: Provider = {
   timeoutMs: 2_000,
   settings: () => `webhook_ids: [${FAKE_WEBHOOK_ID}]`,
   secrets: () => ({ client_id: 'FAULTS_CLIENT', client_secret: 'FAULTS_SECRET' }),
-  environment: { FAULTS_CLIENT: FAKE_CLIENT_ID, FAULTS_SECRET: FAKE_CLIENT_SECRET },
+  environment: {
+    FAULTS_CLIENT: FAKE_CLIENT_ID,
+    FAULTS_SECRET: FAKE_CLIENT_SECRET,
+    // The service trusts the fake's certificate as it trusts PayPal's.
+    NODE_EXTRA_CA_CERTS: fileURLToPath(FAKE_ROOT_FILE),
+  },
   currencies: [
     { currency: 'USD', digits: 2 },
     { currency: 'JPY', digits: 0 },
