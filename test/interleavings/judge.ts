@@ -18,6 +18,7 @@ type Row = {
   readonly type: string;
   readonly status: string;
   readonly reference: string | null;
+  readonly provider_payment_id: string | null;
   readonly amount: string;
   /** True for an operation made at the provider itself. */
   readonly is_outside: boolean;
@@ -50,7 +51,7 @@ export async function judge(
        event_sequence FROM payment`,
   )) as unknown as PaymentRow[];
   const rows = (await tables.query(
-    `SELECT id, type, status, provider_payment_id AS reference, amount_minor_units AS amount,
+    `SELECT id, type, status, reference, provider_payment_id, amount_minor_units AS amount,
        parent_id IS NOT NULL AND method IS NULL AS is_outside FROM transaction`,
   )) as unknown as Row[];
   const faults = faultsOfTransactions(rows, provider);
@@ -79,13 +80,16 @@ function faultsOfTransactions(rows: readonly Row[], { moved }: LedgerProvider): 
   const own = rows.filter(({ is_outside }) => !is_outside);
   const took = ({ id }: Row) => moved.some((one) => one.endsWith(id));
   for (const row of own) {
-    const { id, type, status, reference } = row;
+    const { id, type, status, reference, provider_payment_id } = row;
     if (took(row) !== (status === 'SUCCEEDED'))
       faults.push(`${type} is ${status}, and at the provider ${took(row)}`);
-    if (took(row) && reference !== ledgerReference(id)) faults.push(`${type} has the reference ${reference}`);
+    const names = [reference, provider_payment_id];
+    if (took(row) && names.some((name) => name !== ledgerReference(id))) {
+      faults.push(`${type} has the references ${names}`);
+    }
   }
-  const references = rows.flatMap(({ reference }) => reference ?? []);
-  if (new Set(references).size < references.length) faults.push('two transactions have one reference');
+  const names = rows.flatMap(({ provider_payment_id }) => provider_payment_id ?? []);
+  if (new Set(names).size < names.length) faults.push('two transactions have one id of the provider');
   if (moved.length !== own.filter(took).length) {
     faults.push('the provider moved money for an unknown transaction');
   }

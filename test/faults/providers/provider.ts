@@ -80,6 +80,8 @@ export type Judge = {
 /** An entry of a ledger. */
 export type LedgerLine = {
   readonly id: string;
+  /** true: merchants get the entry's id as the name of the movement of money. */
+  readonly isNamedById?: true;
   /** The id of our transaction. */
   readonly idempotency_key: string;
   readonly kind: string;
@@ -89,6 +91,8 @@ export type LedgerLine = {
   readonly currency: string;
   readonly amount_captured: number;
   readonly amount_refunded: number;
+  /** The part of an authorization that was released; absent if the provider's ledger does not show it. */
+  readonly amount_canceled?: number;
   /** An ISO 8583 code; null if no issuer decided. */
   readonly response_code: string | null;
   /** The merchant's reference, as sent to the provider. */

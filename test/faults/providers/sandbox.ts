@@ -91,7 +91,7 @@ async function readLedger(url: string): Promise<LedgerLine[]> {
       headers: { authorization: `Bearer ${API_KEY}` },
     });
     const page = (await response.json()) as { entries: LedgerLine[]; next: string | null };
-    lines.push(...page.entries);
+    lines.push(...page.entries.map((entry) => ({ ...entry, isNamedById: true }) as const));
     after = page.next;
   }
   return lines;
