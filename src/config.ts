@@ -67,10 +67,7 @@ export type Config = {
   readonly checkSchedule: {
     /** Time that a lease lasts beyond the provider's deadline, for the work around the call. */
     readonly leaseMarginMs: number;
-    /**
-     * Pause between an unknown outcome and its first check; each later pause is half the transaction's age, up to a
-     * day.
-     */
+    /** Pause before the first check of an unknown outcome; each later pause is half its age, at most a day. */
     readonly firstCheckMs: number;
     /** Time after a request's deadline at which a provider that does not know the request is asked to close it. */
     readonly closingMarginMs: number;
@@ -83,6 +80,8 @@ export type Config = {
   readonly drainTimeoutMs: number;
   /** OpenTelemetry's OTLP/HTTP endpoint; if undefined, no traces are sent. */
   readonly otlpEndpoint: string | undefined;
+  /** URL of the forward proxy through which to reach the providers; if undefined, they are reached directly. */
+  readonly providerProxyUrl: string | undefined;
   /** Reads a variable that the catalogue's secrets_from_environment names. */
   readonly environment: (name: string) => string | undefined;
 };
@@ -108,7 +107,7 @@ export const CHECKOUT_DIR = join(import.meta.dirname, '..');
  */
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = [];
-  const { text, integer, flag, oneOf, httpUrl, networks } = variablesOf(environment, problems);
+  const { text, integer, flag, oneOf, httpUrl, proxyUrl, networks } = variablesOf(environment, problems);
   const { databaseUrl, databaseDirectUrl, dataDir, actor } = readData(environment, problems);
   const sandbox = flag('SANDBOX', true);
   const config: Config = {
@@ -157,6 +156,7 @@ export function readConfig(environment: Environment = process.env): Config {
     recoveryIntervalMs: integer('RECOVERY_INTERVAL_MS', 1_000, 10, 600_000),
     drainTimeoutMs: integer('DRAIN_TIMEOUT_MS', 25_000, 0, 600_000),
     otlpEndpoint: httpUrl('OTEL_EXPORTER_OTLP_ENDPOINT'),
+    providerProxyUrl: proxyUrl('PROVIDER_PROXY_URL'),
     environment: text,
   };
   if (config.operatorReadKeys.some((key) => config.operatorKeys.includes(key))) {

@@ -38,6 +38,18 @@ export function variablesOf(environment: Environment, problems: string[]) {
       }
       return value;
     },
+    /** Reads the URL of a forward proxy, which may contain a password. */
+    proxyUrl(name: string): string | undefined {
+      const value = text(name);
+      const url = value !== undefined && isUrlOf(value, ['http:', 'https:']) ? new URL(value) : undefined;
+      const isDecodable = url && /^([^%]|%[0-7][0-9a-f])*$/i.test(url.username + url.password);
+      const isOriginOnly = url && url.pathname === '/' && url.search === '' && url.hash === '';
+      if (value !== undefined && !(isDecodable && isOriginOnly)) {
+        const example = 'http://proxy.example:3128';
+        problems.push(`${name} must be an http or https URL without a path, such as ${example}`);
+      }
+      return value;
+    },
     /** Reads a list such as `address,network/prefix`; empty if the variable is absent. */
     networks(name: string): BlockList {
       const networks = new BlockList();

@@ -136,6 +136,15 @@ it.each([
     'TRUSTED_PROXIES must be address[,address…], each an IP address or a network such as 10.0.0.0/8',
   ]),
   [{ SANDBOX_PUBLIC_URL: 'pay.example' }, 'SANDBOX_PUBLIC_URL must be an http or https URL'],
+  ...[
+    'proxy.example:3128',
+    'socks5://proxy.example',
+    'http://proxy.example/path',
+    'http://a%b:c@proxy.example',
+  ].map((url): [Record<string, string>, string] => [
+    { PROVIDER_PROXY_URL: url },
+    'PROVIDER_PROXY_URL must be an http or https URL without a path, such as http://proxy.example:3128',
+  ]),
   [
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'localhost:4318' },
     'OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL',

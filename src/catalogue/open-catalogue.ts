@@ -23,6 +23,8 @@ export type OpenCatalogueOptions = {
   readonly connectors: readonly Connector[];
   /** Reads an environment variable that a connection's secret refers to. */
   readonly environment: (name: string) => string | undefined;
+  /** URL of the forward proxy through which to reach the providers. */
+  readonly proxyUrl?: string | undefined;
   /** Values of `$NAME` in settings: the URL of the mounted sandbox. */
   readonly variables: Readonly<Record<string, string>>;
   /** Key for digests of the credentials that identify a connection's account. */
@@ -191,7 +193,8 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
     secrets[name] = new Secret(value);
   }
   try {
-    const context = { providerId: connection.providerId, secrets };
+    const proxy = options.proxyUrl === undefined ? undefined : new Secret(options.proxyUrl);
+    const context = { providerId: connection.providerId, secrets, proxy };
     const opened = redactOutcomes(connector.connect(settings, context));
     return { ...opened, identity: wholeIdentity(opened, options) };
   } catch (error) {

@@ -159,6 +159,7 @@ async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
     environment: (name) =>
       config.environment(name) ?? (config.sandbox ? SANDBOX_ENVIRONMENT[name] : undefined),
     maxInFlight: config.maxInFlight,
+    proxyUrl: config.providerProxyUrl,
     identityKey: hashKeys(config.hashKey ?? new Uint8Array()).identityKey,
     variables: config.sandbox ? { SANDBOX_URL: 'http://127.0.0.1:1' } : {},
     rates: createApprovalRates(),

@@ -25,6 +25,8 @@ export type ConnectContext = {
   readonly providerId: string;
   /** Resolved values of the catalogue's secrets_from_environment. */
   readonly secrets: Readonly<Record<string, Secret>>;
+  /** URL of the forward proxy through which to reach the provider. */
+  readonly proxy?: Secret | undefined;
 };
 
 /**

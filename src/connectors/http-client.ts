@@ -1,4 +1,6 @@
 import { type Dispatcher, Pool } from 'undici';
+import type { Secret } from '#src/secret.ts';
+import { isOnThisMachine, proxyConnector } from './proxy-tunnel.ts';
 
 /** Outbound HTTP/1.1 to one provider. It never repeats a request, follows no redirect and asks for no compression. */
 export type HttpClient = {
@@ -19,6 +21,8 @@ export type HttpClientOptions = {
    * Maximum number of requests in flight, each on its own socket; further requests are `not_sent`. Default: no limit.
    */
   readonly maxInFlight?: number;
+  /** URL of the forward proxy to connect through, which may contain a password. An origin on this machine ignores it. */
+  readonly proxy?: Secret | undefined;
 };
 
 /** One call. */
@@ -97,7 +101,10 @@ const ABANDONED = new Error('abandoned');
  * @throws Error if the origin is not http(s).
  */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const { proxy } = options;
+  const isDirect = !proxy || isOnThisMachine(options.origin);
   const pool = new Pool(options.origin, {
+    ...(!isDirect && { connect: proxyConnector(proxy, options.timeoutMs) }),
     // Without a limit, no request waits for another's socket.
     connections: null,
     pipelining: 1,

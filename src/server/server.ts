@@ -78,6 +78,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     environment: (name) => config.environment(name) ?? sandbox?.environment[name],
     identityKey,
     maxInFlight: config.maxInFlight,
+    proxyUrl: config.providerProxyUrl,
     rates: createApprovalRates(),
     observer: observers.catalogue,
     nowMs: options.nowMs,

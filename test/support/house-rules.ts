@@ -135,6 +135,7 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
     pattern: /from 'undici'|\bfetch\(|\b(https?|net|tls)\.(request|get|connect)\(|\bhttp2\.connect\(/,
     places: [
       'src/connectors/http-client.ts',
+      'src/connectors/proxy-tunnel.ts',
       'sandbox/notifications.ts',
       'src/webhooks/webhook-client.ts',
       'src/commands/webhook-listen.ts',
@@ -145,7 +146,7 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
   {
     what: 'an HTTP server of Node',
     pattern: /^import (?!type).*'node:(http|https|http2)'/m,
-    places: ['src/listener/listener.ts'],
+    places: ['src/listener/listener.ts', 'src/connectors/proxy-tunnel.ts'],
   },
   {
     what: 'OpenTelemetry',

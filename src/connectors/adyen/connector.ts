@@ -69,7 +69,10 @@ const NOT_REPORTED = unknownOutcome('the provider has no look-up, and no notific
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const adyen = readSettings(settings, context.secrets);
   const { origin, basePath, merchantAccount, timeoutMs, redirectMethods, hmacKeys } = adyen;
-  const { begin, close } = openProviderClient({ origin, timeoutMs }, (request: HttpRequest) => request);
+  const { begin, close } = openProviderClient(
+    { origin, timeoutMs, proxy: context.proxy },
+    (request: HttpRequest) => request,
+  );
   const shownAs = { providerId: context.providerId, merchantAccount };
   const call = (): Call => ({ send: begin(), settings: adyen, shownAs });
   return {

@@ -45,7 +45,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const mercadoPago = readSettings(settings, context.secrets);
   const { origin, timeoutMs, accountId, accessToken, webhookSecrets } = mercadoPago;
   const { begin, close } = openProviderClient(
-    { origin, timeoutMs, maxResponseBytes: MAX_RESPONSE_BYTES },
+    { origin, timeoutMs, maxResponseBytes: MAX_RESPONSE_BYTES, proxy: context.proxy },
     (target: Target) => httpRequest(target, mercadoPago),
   );
   const shownAs = { providerId: context.providerId, accountId };

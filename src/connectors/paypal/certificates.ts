@@ -1,6 +1,7 @@
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { getCACertificates } from 'node:tls';
 import { createHttpClient } from '#src/connectors/http-client.ts';
+import type { Secret } from '#src/secret.ts';
 import type { PayPalSettings } from './settings.ts';
 
 /** The certificates with which PayPal signs notifications, by URL. */
@@ -31,10 +32,10 @@ const RETRY_MS = 60_000;
 type Known = { readonly key: KeyObject | undefined; readonly endsAtMs: number; freshUntilMs: number };
 
 /** Creates an empty set of certificates. */
-export function createCertificates({
-  origin,
-  timeoutMs,
-}: Pick<PayPalSettings, 'origin' | 'timeoutMs'>): Certificates {
+export function createCertificates(
+  { origin, timeoutMs }: Pick<PayPalSettings, 'origin' | 'timeoutMs'>,
+  proxy?: Secret,
+): Certificates {
   const trusted = new Map<string, Known>();
   const unusable = new Map<string, Known>();
   const fetching = new Map<string, Promise<KeyObject | undefined>>();
@@ -46,6 +47,7 @@ export function createCertificates({
       origin: isPayPalHost(new URL(origin).hostname) ? itsOrigin : origin,
       timeoutMs: Math.min(TIMEOUT_MS, timeoutMs),
       maxResponseBytes: MAX_CHAIN_BYTES,
+      proxy,
     });
     const headers = { accept: '*/*' };
     const result = await client.request({ method: 'GET', path: pathname + search, headers, body: undefined });

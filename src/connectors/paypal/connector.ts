@@ -41,8 +41,8 @@ const NO_ORDER = '00000000000000000';
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const paypal = readSettings(settings, context.secrets);
   const { origin, accountId, clientId, timeoutMs, webhookIds } = paypal;
-  const { begin, beginVerification, close } = openPayPalClient(paypal);
-  const verification = createVerification(paypal, beginVerification);
+  const { begin, beginVerification, close } = openPayPalClient(paypal, context.proxy);
+  const verification = createVerification(paypal, beginVerification, context.proxy);
   const shownAs = { providerId: context.providerId, accountId };
   const call = (): Call => ({ send: begin(), settings: paypal, shownAs });
   return {

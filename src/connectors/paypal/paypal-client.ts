@@ -18,9 +18,9 @@ const MAX_RESPONSE_BYTES = 512 * 1024;
 const MAX_VERIFICATIONS_IN_FLIGHT = 32;
 
 /** Opens a client. */
-export function openPayPalClient(settings: PayPalSettings): PayPalClient {
+export function openPayPalClient(settings: PayPalSettings, proxy?: Secret): PayPalClient {
   const { origin, timeoutMs } = settings;
-  const limits = { origin, timeoutMs, maxResponseBytes: MAX_RESPONSE_BYTES };
+  const limits = { origin, timeoutMs, maxResponseBytes: MAX_RESPONSE_BYTES, proxy };
   const client = createHttpClient(limits);
   const verifier = createHttpClient({ ...limits, maxInFlight: MAX_VERIFICATIONS_IN_FLIGHT });
   const tokens = createAccessTokens(client, settings);

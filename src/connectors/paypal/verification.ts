@@ -1,6 +1,7 @@
 import type { NotificationReading, ReadNotification } from '#src/connectors/connector.ts';
 import { bodyOf } from '#src/connectors/provider-answer.ts';
 import { forged } from '#src/connectors/provider-signature.ts';
+import type { Secret } from '#src/secret.ts';
 import { createCertificates } from './certificates.ts';
 import { withOurTransactions } from './disputes.ts';
 import { createFailureBudget } from './failure-budget.ts';
@@ -27,8 +28,9 @@ const sendAgain = (detail: string): NotificationReading => ({ kind: 'send_again'
 export function createVerification(
   settings: PayPalSettings,
   begin: () => Send,
+  proxy?: Secret,
 ): { readonly readNotification: ReadNotification; readonly close: () => Promise<void> } {
-  const certificates = createCertificates(settings);
+  const certificates = createCertificates(settings, proxy);
   const takeFailure = createFailureBudget(FAILURES);
 
   async function verify(unverified: Unverified, from: string, nowMs: number): Promise<Verdict> {

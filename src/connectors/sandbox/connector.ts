@@ -54,7 +54,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const sandbox = readSettings(settings, context.secrets);
   const { origin, basePath, acquirer, accountId, apiKey, timeoutMs, notificationSecrets } = sandbox;
   const asIs = (request: HttpRequest) => request;
-  const provider = openProviderClient({ origin, timeoutMs }, asIs);
+  const provider = openProviderClient({ origin, timeoutMs, proxy: context.proxy }, asIs);
   const refusing = openProviderClient({ origin: REFUSING_ORIGIN, timeoutMs }, asIs);
   const { providerId } = context;
   const send: Send = (request) => provider.begin()(request);

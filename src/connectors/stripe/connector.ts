@@ -50,8 +50,9 @@ const CAPABILITIES: Capabilities = {
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const stripe = readSettings(settings, context.secrets);
   const { origin, accountId, apiKey, isLive, timeoutMs, webhookSecrets } = stripe;
-  const { begin, close } = openProviderClient({ origin, timeoutMs }, (target: StripeTarget) =>
-    httpRequest(target, apiKey),
+  const { begin, close } = openProviderClient(
+    { origin, timeoutMs, proxy: context.proxy },
+    (target: StripeTarget) => httpRequest(target, apiKey),
   );
   const shownAs = { providerId: context.providerId, accountId };
   const call = (): Call => ({ send: begin(), settings: stripe, shownAs });
