@@ -126,3 +126,19 @@ it('every example payment in the documents and pages has a different idempotency
 it('README.md has fewer than 900 words', () => {
   expect(read('README.md').split(/\s+/).length).toBeLessThan(900);
 });
+
+/** Paths that no rpc serves. */
+const NOT_IN_CONTRACT = ['/v1/payments/{payment_id}/return', '/v1/providers/{connection}/notifications'];
+
+it('the docs name the parameters of paths as the contract does', () => {
+  const { paths } = JSON.parse(read('gen/openapi.json')) as { paths: Record<string, unknown> };
+  const known = [...Object.keys(paths), ...NOT_IN_CONTRACT];
+  const pages = ['README.md', 'SECURITY.md', ...globSync('docs/**/*.md', { cwd: ROOT })];
+  const unknown = pages.flatMap((page) =>
+    [...read(page).matchAll(/\/v1\/[\w/{}-]*\{[\w/{}-]*[\w}]/g)]
+      .map(([path]) => path)
+      .filter((path) => !known.some((one) => one === path || one.startsWith(`${path}/`)))
+      .map((path) => `${page}: ${path}`),
+  );
+  expect(unknown).toEqual([]);
+});

@@ -4,7 +4,7 @@ import { ServiceError } from '#src/service-error.ts';
 /** Calls that clients of similar services make, with what to do instead. */
 const NOT_OFFERED: Readonly<Record<string, string>> = {
   '/v1/customers/sessions':
-    'customer sessions are not offered: enroll a method with POST /v1/customers/{id}/payment-methods',
+    'customer sessions are not offered: enroll a method with POST /v1/customers/{customer_id}/payment-methods',
 };
 
 /** Makes an application say which calls it does not offer, and what to call instead. */

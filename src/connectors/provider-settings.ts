@@ -1,5 +1,12 @@
-import { clearField, type DescMessage, type JsonObject, type MessageShape } from '@bufbuild/protobuf';
+import {
+  clearField,
+  type DescMessage,
+  getOption,
+  type JsonObject,
+  type MessageShape,
+} from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
+import { sensitive } from '#gen/payments/v1/json_options_pb.js';
 import type { Secret } from '#src/secret.ts';
 import { validate } from '#src/wire/validate.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
@@ -22,9 +29,7 @@ export function checkSettings<Desc extends DescMessage>(
   settings: JsonObject,
   secrets: Secrets,
 ): MessageShape<Desc> {
-  const isSecret = new Map(
-    schema.fields.map(({ name, proto }) => [name, proto.options?.debugRedact === true] as const),
-  );
+  const isSecret = new Map(schema.fields.map((field) => [field.name, getOption(field, sensitive)] as const));
   refuseOthers('setting', settings, (name) => isSecret.get(name) === false);
   refuseOthers('secret', secrets, (name) => isSecret.get(name) === true);
   const config = jsonDecoder(schema, { unknownFields: 'reject' })(settings);

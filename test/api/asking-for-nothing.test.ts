@@ -68,7 +68,7 @@ it('a call for a customer session says that it is not offered, and what to call 
   for (const path of ['/v1/customers/sessions', '/v1/customers/sessions/1/payment-methods']) {
     const refused = await call('POST', path, { account_id: 'x' });
     expect([refused.status, refused.json.code]).toEqual([400, 'NOT_SUPPORTED']);
-    expect(refused.json.detail).toContain('POST /v1/customers/{id}/payment-methods');
+    expect(refused.json.detail).toContain('POST /v1/customers/{customer_id}/payment-methods');
   }
 });
 

@@ -3,7 +3,7 @@
 /* eslint-disable */
 
 // Settings and secrets of connections, one message per connector. In a catalogue, settings are in ConnectionConfig's
-// `settings`. Fields with debug_redact are secrets, whose environment variables are in `secrets_from_environment`.
+// `settings`. Fields with the option `sensitive` are secrets, whose environment variables are in `secrets_from_environment`.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";

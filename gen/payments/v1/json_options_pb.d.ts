@@ -93,3 +93,11 @@ export declare const fraction_of: GenExtension<FieldOptions, string>;
  */
 export declare const array_of: GenExtension<FieldOptions, string>;
 
+/**
+ * A card number, a security code or another secret, which must not be logged, shown or stored in the clear. Protobuf's
+ * own debug_redact says the same, but protoc 3.21, which current Linux distributions have, does not know it.
+ *
+ * @generated from extension: bool sensitive = 50010;
+ */
+export declare const sensitive: GenExtension<FieldOptions, boolean>;
+

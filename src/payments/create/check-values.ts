@@ -10,7 +10,7 @@ import {
 } from '@bufbuild/protobuf';
 import { type ListValue, type Timestamp, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
-import { not_supported } from '#gen/payments/v1/json_options_pb.js';
+import { not_supported, sensitive } from '#gen/payments/v1/json_options_pb.js';
 import type { Report } from '#src/service-error.ts';
 import { memberOf } from '#src/wire/wire-json-encode.ts';
 
@@ -52,7 +52,7 @@ function walkOf(field: DescField): Walk<never> | undefined {
   if (getOption(field, not_supported)) return refuseUnsupported;
   if (field.fieldKind === 'map') return undefined;
   if (field.scalar === ScalarType.STRING)
-    return field.proto.options?.debugRedact ? checkText : checkShownText;
+    return getOption(field, sensitive) ? checkText : checkShownText;
   switch (field.message?.typeName) {
     case undefined:
       return undefined;
