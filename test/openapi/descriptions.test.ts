@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { EVENT_TYPES } from '#src/webhooks/events.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document, read by property names.
 type Json = any;
@@ -19,6 +20,22 @@ it('every parameter of every operation has a description', () => {
       .map((one: Json) => `${operationId}: ${one.name}`),
   );
   expect(names).toEqual([]);
+});
+
+it('the contract states the 404 of a search, the members of a card that a call needs, and the names of events', () => {
+  const { paths, components } = document;
+  expect(paths['/v1/customers'].get.responses).toHaveProperty('404');
+  const required = ['number', 'expiration_month', 'expiration_year'];
+  const { CreateTokenRequest, EnrollPaymentMethodRequest, CheckoutTokenCard, CardDataInput } =
+    components.schemas;
+  expect(CreateTokenRequest.properties.card_data.required).toEqual(required);
+  expect(EnrollPaymentMethodRequest.properties.card_data.anyOf[0].required).toEqual(required);
+  expect(CheckoutTokenCard.required).toEqual(required);
+  // With a vaulted_token, a payment's card data is only a security code.
+  expect(CardDataInput.required).toBeUndefined();
+  for (const name of ['CreateWebhookRequest', 'UpdateWebhookRequest', 'Webhook']) {
+    expect(components.schemas[name].properties.events.items.enum).toEqual(EVENT_TYPES);
+  }
 });
 
 it('the check finds a property without a description at any depth', () => {

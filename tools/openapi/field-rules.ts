@@ -3,9 +3,20 @@ import { reflect } from '@bufbuild/protobuf/reflect';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { type FieldRules, FieldRulesSchema, field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
+import { requires } from '#gen/payments/v1/json_options_pb.js';
+import { EVENT_TYPES } from '#src/webhooks/events.ts';
 
 /** A JSON Schema, or any other part of the document. */
 export type Json = { readonly [name: string]: unknown };
+
+/** The name of an event that a webhook can receive. */
+export const EVENT: Json = { type: 'string', enum: EVENT_TYPES };
+
+/** Returns the keyword for the members that the message in a field must have; none if it needs no more than always. */
+export function requiredMembers(field: DescField): Json {
+  const required = getOption(field, requires);
+  return required.length > 0 ? { required } : {};
+}
 
 /** Reports whether a request must contain the field with a nonempty value. */
 export function isRequired(field: DescField): boolean {

@@ -9,6 +9,7 @@ import {
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
 import {
   done_anyway,
+  names_events,
   not_supported,
   null_when_empty,
   omit_when_empty,
@@ -18,7 +19,7 @@ import { MAX_DECIMAL_LENGTH } from '#src/money.ts';
 import { maxItems } from '#src/wire/list-limits.ts';
 import { memberOf } from '#src/wire/wire-json-encode.ts';
 import { commentOf } from './descriptors.ts';
-import { isRequired, type Json, ruleKeywords } from './field-rules.ts';
+import { EVENT, isRequired, type Json, requiredMembers, ruleKeywords } from './field-rules.ts';
 
 /** Direction of a message. A request may omit fields and contain unknown ones; a response is complete. */
 export type Direction = 'request' | 'response';
@@ -79,7 +80,7 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
   }
 
   function valueSchema(desc: DescField, direction: Direction): Json {
-    const element = elementSchema(desc, direction);
+    const element = getOption(desc, names_events) ? EVENT : elementSchema(desc, direction);
     if (desc.fieldKind === 'map') return { type: 'object', additionalProperties: element };
     if (desc.fieldKind !== 'list') return element;
     const limit = direction === 'request' ? { maxItems: maxItems(desc) } : {};
@@ -93,8 +94,9 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
     if (other?.message?.typeName === 'google.protobuf.ListValue') {
       return { anyOf: [desc, other].map(({ message }) => message && wellKnown(message, direction)) };
     }
-    if (desc.message) return wellKnown(desc.message, direction) ?? message(desc.message, direction);
-    const { enum: values } = desc;
+    const { message: inner, enum: values } = desc;
+    if (inner)
+      return wellKnown(inner, direction) ?? { ...message(inner, direction), ...requiredMembers(desc) };
     if (values) return refer(nameOf(values), values.typeName, () => enumeration(values));
     return scalarSchema(desc, direction);
   }
@@ -117,9 +119,7 @@ function collectComponents() {
   const components: Record<string, Json> = {};
   const owners = new Map<string, string>();
 
-  /**
-   * Returns a reference to a component, which is registered before it is written, since a message may contain itself.
-   */
+  /** Returns a reference to a component, registered before it is written: a message may contain itself. */
   function refer(name: string, owner: string, write: () => Json): Json {
     const other = owners.get(name);
     if (other !== undefined && other !== owner)

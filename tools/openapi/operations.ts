@@ -206,6 +206,11 @@ function createsResource(method: DescMethod): boolean {
   return /^(Create|Enroll)/.test(method.name);
 }
 
+/** Reports whether the rpc's name shows that it finds one resource by its fields. */
+function findsOne(method: DescMethod): boolean {
+  return /^Find/.test(method.name);
+}
+
 function examplesOf(examples: Json): Json {
   return Object.keys(examples).length > 0 ? { examples } : {};
 }
@@ -220,7 +225,7 @@ function refusals(method: DescMethod, binding: HttpBinding): number[] {
     400,
     401,
     ...(namesAccount ? [403] : []),
-    ...(binding.variables.length > 0 ? [404] : []),
+    ...(binding.variables.length > 0 || findsOne(method) ? [404] : []),
     ...(isRead ? [] : [409]),
     ...(hasBody ? [413, 415] : []),
     ...(hasKey ? [422] : []),

@@ -340,6 +340,7 @@ export type CancelOrRefundPaymentRequest = {
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
   /** The merchant's description of the operation, up to 255 characters. */
   readonly description?: string | null;
+  /** Only the payment's own type may be sent. */
   readonly payment_method?: OperationMethod | null;
 };
 
@@ -357,6 +358,7 @@ export type CancelPaymentRequest = {
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
   /** The merchant's description of the operation, up to 255 characters. */
   readonly description?: string | null;
+  /** Only the payment's own type may be sent. */
   readonly payment_method?: OperationMethod | null;
 };
 
@@ -378,6 +380,7 @@ export type CapturePaymentRequest = {
   readonly description?: string | null;
   /** true releases the rest of the authorization; false keeps it, and is refused if the provider would release it anyway. When absent, the last capture that the provider allows releases the rest. */
   readonly final_capture?: boolean | null;
+  /** Only the payment's own type may be sent. */
   readonly payment_method?: OperationMethod | null;
 };
 
@@ -597,11 +600,11 @@ export type CheckoutSettings = Record<never, never>;
  */
 export type CheckoutTokenCard = {
   /** 8 to 19 digits that pass the Luhn check (ISO/IEC 7812-1). */
-  readonly number?: string | null;
+  readonly number: string;
   /** 1 to 12. */
-  readonly expiration_month?: number | null;
+  readonly expiration_month: number;
   /** Two digits, or four digits for a year in this century. */
-  readonly expiration_year?: number | null;
+  readonly expiration_year: number;
   /** 3 or 4 digits. Stored encrypted. */
   readonly security_code?: string | null;
   /** Name on the card. */
@@ -809,7 +812,7 @@ export type CreateWebhookRequest = {
   /** An https URL without a user name or password; http is accepted only if the service allows private addresses. */
   readonly url: string;
   /** Names of events; at least one. */
-  readonly events: readonly string[];
+  readonly events: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[];
   /** The merchant's description of the webhook, up to 255 characters. */
   readonly description?: string | null;
   /** When absent, deliveries carry only the signature. */
@@ -1205,6 +1208,7 @@ export type OneTimeToken = {
 export type OperationMethod = {
   /** The payment's own type; has no effect. */
   readonly type?: string | null;
+  /** Only an empty detail may be sent. */
   readonly detail?: OperationMethodDetail | null;
 };
 
@@ -1581,6 +1585,7 @@ export type RefundPaymentRequest = {
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
   /** The merchant's description of the operation, up to 255 characters. */
   readonly description?: string | null;
+  /** Only the payment's own type may be sent. */
   readonly payment_method?: OperationMethod | null;
 };
 
@@ -1924,7 +1929,7 @@ export type UpdateWebhookRequest = {
   /** As in CreateWebhookRequest. */
   readonly url?: string | null;
   /** Replaces the list; an empty list changes nothing. */
-  readonly events?: readonly string[] | null;
+  readonly events?: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[] | null;
   /** The merchant's description of the webhook, up to 255 characters. */
   readonly description?: string | null;
   /** true turns the webhook on, false turns it off. */
@@ -2001,7 +2006,7 @@ export type Webhook = {
   /** The merchant's description of the webhook. */
   readonly description: string;
   /** Names of events, such as payment.refund. */
-  readonly events: readonly string[];
+  readonly events: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[];
   /** true if events are sent. */
   readonly active: boolean;
   /** Why the service turned the webhook off: GONE (the receiver responded with 410). "" if the service did not turn it off. */

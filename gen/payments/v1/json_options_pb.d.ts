@@ -101,3 +101,17 @@ export declare const array_of: GenExtension<FieldOptions, string>;
  */
 export declare const sensitive: GenExtension<FieldOptions, boolean>;
 
+/**
+ * Members that the message in this field must have, besides those that it must always have. For gen/openapi.json.
+ *
+ * @generated from extension: repeated string requires = 50011;
+ */
+export declare const requires: GenExtension<FieldOptions, string[]>;
+
+/**
+ * The elements are types of events. For gen/openapi.json.
+ *
+ * @generated from extension: bool names_events = 50012;
+ */
+export declare const names_events: GenExtension<FieldOptions, boolean>;
+

@@ -347,6 +347,8 @@ export declare type OperationMethod = Message<"payments.v1.OperationMethod"> & {
   type: string;
 
   /**
+   * Only an empty detail may be sent.
+   *
    * @generated from field: optional payments.v1.OperationMethodDetail detail = 2;
    */
   detail?: OperationMethodDetail | undefined;
@@ -473,6 +475,8 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
   responseAdditionalData?: Value | undefined;
 
   /**
+   * Only the payment's own type may be sent.
+   *
    * @generated from field: optional payments.v1.OperationMethod payment_method = 36;
    */
   paymentMethod?: OperationMethod | undefined;
@@ -558,6 +562,8 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
   responseAdditionalData?: Value | undefined;
 
   /**
+   * Only the payment's own type may be sent.
+   *
    * @generated from field: optional payments.v1.OperationMethod payment_method = 36;
    */
   paymentMethod?: OperationMethod | undefined;
@@ -649,6 +655,8 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
   responseAdditionalData?: Value | undefined;
 
   /**
+   * Only the payment's own type may be sent.
+   *
    * @generated from field: optional payments.v1.OperationMethod payment_method = 36;
    */
   paymentMethod?: OperationMethod | undefined;
@@ -736,6 +744,8 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   responseAdditionalData?: Value | undefined;
 
   /**
+   * Only the payment's own type may be sent.
+   *
    * @generated from field: optional payments.v1.OperationMethod payment_method = 36;
    */
   paymentMethod?: OperationMethod | undefined;
