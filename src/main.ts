@@ -13,6 +13,7 @@ import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
 import { openDatabase, PATIENT_CONNECT_MS } from '#src/store/engine/database.ts';
+import { assertDurable } from '#src/store/engine/durability.ts';
 import { compareSchema, MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { assertDirect, assertPooler } from '#src/store/engine/pooler.ts';
 import { countSandboxKeys } from '#src/store/tables/accounts.ts';
@@ -111,7 +112,9 @@ async function prepareDatabase(
   try {
     await assertDirect(direct);
     if (directUrl) await assertPooler({ url: databaseUrl, log });
-    await database.assertDurable(config.allowUnsafeDatabase);
+    const unavailable = await assertDurable(database, config.allowUnsafeDatabase);
+    if (unavailable.length > 0)
+      log.warn({ nodes: unavailable }, 'database nodes are unavailable; they are asked when they return');
     await migrate(direct, MIGRATIONS);
     const { later } = await compareSchema(direct, MIGRATIONS);
     if (later.length > 0)

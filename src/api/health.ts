@@ -13,6 +13,8 @@ import { connectionOf } from './rpc.ts';
 export type HealthOptions = {
   /** Resolves to true if a payment could be stored now. A rejection counts as false. */
   readonly canWrite: () => Promise<boolean>;
+  /** Lists the database nodes that do not work; their accounts' calls are refused. Default none. */
+  readonly illNodes?: () => readonly string[];
   /** The services that gRPC clients can name in a health check. */
   readonly services: readonly DescService[];
   /** Aborted when the process begins to drain. From then on, nothing is ready, and every Watch ends. */
@@ -48,14 +50,19 @@ export function createHealth(options: HealthOptions) {
 
   /**
    * `GET /healthz`: 200 while the process runs. `GET /readyz`: 200 if a payment could be accepted, else 503. The body
-   * is `{"status": "ok" | "ready" | "unavailable"}`.
+   * is `{"status": "ok" | "ready" | "unavailable"}`; `ill_nodes` lists the database nodes that do not work, if any.
    */
   async function httpRoutes(app: FastifyInstance): Promise<void> {
-    const answer = (reply: FastifyReply, code: number, status: string) =>
-      reply.code(code).header('cache-control', 'no-store').send({ status });
+    const answer = (reply: FastifyReply, code: number, status: string, ill: readonly string[] = []) =>
+      reply
+        .code(code)
+        .header('cache-control', 'no-store')
+        .send({ status, ...(ill.length > 0 && { ill_nodes: ill }) });
     app.get('/healthz', (_request, reply) => answer(reply, 200, 'ok'));
     app.get('/readyz', async (_request, reply) =>
-      (await isReady()) ? answer(reply, 200, 'ready') : answer(reply, 503, 'unavailable'),
+      (await isReady())
+        ? answer(reply, 200, 'ready', options.illNodes?.())
+        : answer(reply, 503, 'unavailable', options.illNodes?.()),
     );
   }
 

@@ -31,11 +31,14 @@ export function findDatabase({ databaseDirectUrl, databaseUrl, dataDir: explicit
 /**
  * Migrates the service's database, then runs a command's work on it. Starts the embedded database if the service is not
  * running; its log goes to the command's standard error.
+ *
+ * @param migrates false leaves the schema as it is, for commands that change nothing.
  */
 export async function withDatabase<T>(
   config: DatabaseConfig,
   { stderr }: Pick<CommandIo, 'stderr'>,
   work: (storage: CommandStorage) => Promise<T>,
+  migrates = true,
 ): Promise<T> {
   const log = pino({ level: 'error' }, stderr);
   const { url, dataDir } = findDatabase(config);
@@ -48,7 +51,7 @@ export async function withDatabase<T>(
   });
   try {
     await assertDirect(database);
-    await migrate(database, MIGRATIONS);
+    if (migrates) await migrate(database, MIGRATIONS);
     return await work({ database, dataDir });
   } finally {
     await database.close();

@@ -48,11 +48,7 @@ export function diagnoseDatabase(
     findings.push(failed('PostgreSQL', facts.version, 'use PostgreSQL 14 or newer'));
   } else findings.push(ok('PostgreSQL', facts.version));
 
-  if (unsafeSettings.length > 0) {
-    const says = `${unsafeSettings.join(', ')} off: a crash can undo acknowledged commits`;
-    const advice = 'switch them on: a payment could be lost or made twice';
-    findings.push((config.allowUnsafeDatabase ? warning : failed)('durability', says, advice));
-  } else findings.push(ok('durability', 'fsync, full_page_writes and synchronous_commit are on'));
+  findings.push(diagnoseDurability('durability', unsafeSettings, config));
 
   if (facts.isReadOnly) {
     findings.push(failed('writable', 'the database is read-only', 'point DATABASE_URL to the primary'));
@@ -79,6 +75,18 @@ export function diagnoseDatabase(
     findings.push(warning('sessions', says, 'find it in pg_stat_activity by xact_start and terminate it'));
   }
   return findings;
+}
+
+/** Checks that the database, or one of its nodes, loses no acknowledged commit. */
+export function diagnoseDurability(
+  check: string,
+  unsafeSettings: readonly string[],
+  { allowUnsafeDatabase }: Pick<Config, 'allowUnsafeDatabase'>,
+): Finding {
+  if (unsafeSettings.length === 0) return ok(check, 'fsync, full_page_writes and synchronous_commit are on');
+  const says = `${unsafeSettings.join(', ')} off: a crash can undo acknowledged commits`;
+  const advice = 'switch them on: a payment could be lost or made twice';
+  return (allowUnsafeDatabase ? warning : failed)(check, says, advice);
 }
 
 const SLOW_CLOCK_MS = 1_000;

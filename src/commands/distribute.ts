@@ -1,4 +1,5 @@
 import { readDataConfig } from '#src/config.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { type DistributionPlan, distribute, planDistribution } from '#src/store/engine/distribution.ts';
 import { INSTALLATION, recordAction } from '#src/store/tables/audit-log.ts';
 import { actorOf } from './actor.ts';
@@ -12,7 +13,7 @@ const USAGE = `Usage: npm run distribute -- [--dry-run]
 Distributes the database over the nodes of Citus, each account on one node. DATABASE_URL names the coordinator, to which
 the workers have been added (docs/operating.md#scaling-out).
 
-  --dry-run   only lists the tables and functions that are yet to be distributed
+  --dry-run   only lists the tables and functions that are yet to be distributed; creates nothing
 
 Stop the service first: the tables are locked while their rows are copied. Everything happens in one transaction, so an
 interrupted run changes nothing. A repeated run distributes the rest, if any.`;
@@ -22,16 +23,19 @@ const OPTIONS = { 'dry-run': { type: 'boolean', default: false } } as const;
 async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const dryRun = parseArguments(argv, { options: OPTIONS }, io.environment).values['dry-run'];
   const config = readDataConfig(io.environment);
-  const plan = await withDatabase(config, io, async ({ database }) => {
-    if (dryRun) return database.transaction(planDistribution);
-    const done = await distribute(database);
-    const action = { accountId: INSTALLATION, actor: actorOf(config), action: 'distribute' };
-    await recordAction(database, { ...action, detail: `${countOf(done)} tables and functions` });
-    return done;
-  });
+  const plan = dryRun
+    ? await withDatabase(config, io, ({ database }) => database.transaction(planDistribution), false)
+    : await withDatabase(config, io, ({ database }) => distributeAndRecord(database, actorOf(config)));
   if (countOf(plan) === 0) io.stdout.write('Everything is distributed.\n');
   else io.stdout.write(`${table(linesOf(plan))}\n`);
   return 0;
+}
+
+async function distributeAndRecord(database: Database, actor: string): Promise<DistributionPlan> {
+  const done = await distribute(database);
+  const detail = `${countOf(done)} tables and functions`;
+  await recordAction(database, { accountId: INSTALLATION, actor, action: 'distribute', detail });
+  return done;
 }
 
 function countOf({ copied, byAccount, functions }: DistributionPlan): number {

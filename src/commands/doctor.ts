@@ -10,6 +10,7 @@ import { findKeyProblems } from '#src/server/check-keys.ts';
 import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/engine/database.ts';
 import { compareClocks } from '#src/store/engine/database-clock.ts';
 import { type AccountNode, isDistributed, listAccountNodes } from '#src/store/engine/distribution.ts';
+import { findUnsafeSettingsOfNode } from '#src/store/engine/durability.ts';
 import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/engine/migrate.ts';
 import { assertDirect, assertPooler } from '#src/store/engine/pooler.ts';
 import { checkNode } from '#src/store/engine/unavailable.ts';
@@ -22,6 +23,7 @@ import {
   diagnoseClock,
   diagnoseConfig,
   diagnoseDatabase,
+  diagnoseDurability,
   diagnoseNode,
   diagnoseSandboxKeys,
   diagnoseService,
@@ -110,7 +112,8 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
     tell(...diagnoseDatabase(facts, config));
     tell(diagnoseClock(await compareClocks(database)));
     if (await isDistributed(database)) {
-      for (const node of await listAccountNodes(database)) await checkAccountNode(database, node, tell);
+      for (const node of await listAccountNodes(database))
+        await checkAccountNode(database, node, config, tell);
     }
     const schema = facts.hasSchema ? await compareSchema(database, MIGRATIONS) : undefined;
     tell(schemaFinding(schema));
@@ -123,12 +126,15 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
   }
 }
 
-function checkAccountNode(database: Database, node: AccountNode, tell: Tell): Promise<void> {
+function checkAccountNode(database: Database, node: AccountNode, config: Config, tell: Tell): Promise<void> {
   const check = `node ${node.node}`;
   const advice = "start it, or move its shards: until then, its accounts' calls get 503";
   return told(tell, check, advice, async () => {
     await checkNode(database, node);
     tell(ok(check, 'accepts writes'));
+    tell(
+      diagnoseDurability(`durability of ${check}`, await findUnsafeSettingsOfNode(database, node), config),
+    );
   });
 }
 

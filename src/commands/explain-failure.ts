@@ -5,12 +5,13 @@ import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts'
 import {
   DatabaseUnavailableError,
   hasSqlState,
+  isUnavailable,
   READ_ONLY,
   UnsafeDatabaseError,
 } from '#src/store/engine/database-error.ts';
 import { DistributionError } from '#src/store/engine/distribution.ts';
-import { MigrationError } from '#src/store/engine/migrate.ts';
 import { PoolerError } from '#src/store/engine/pooler.ts';
+import { MigrationError } from '#src/store/engine/schema-lock.ts';
 import { InstallationKeysError } from '#src/store/tables/installation-keys.ts';
 
 /**
@@ -24,6 +25,9 @@ export function explainFailure(error: unknown): string {
   if (hasSqlState(error, READ_ONLY)) return 'the database is read-only. Point DATABASE_URL to the primary';
   if (error instanceof UnsafeDatabaseError) {
     return `${error.message}. Switch them on, or accept the risk with ALLOW_UNSAFE_DATABASE=on`;
+  }
+  if (isUnavailable(error)) {
+    return `the database, or one of its nodes, is unavailable: ${error.message}. Try again once npm run doctor finds it well`;
   }
   return explainListening(error) ?? `${error.message}\n${JSON.stringify(describeError(error))}`;
 }

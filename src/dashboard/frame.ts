@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Database } from '#src/store/engine/database.ts';
 import { type Html, html, htmlText, NOTHING } from '#src/web/html.ts';
 import type { Session } from './session.ts';
 
@@ -95,6 +96,13 @@ function header(session: Session, section: string | undefined): Html {
 <button class="quiet">Sign out</button>
 </form>
 </header>`;
+}
+
+/** Describes the database nodes whose accounts a page over all accounts must leave out. */
+export function missingNodes({ nodes }: Pick<Database, 'nodes'>): string[] {
+  return (nodes?.() ?? []).flatMap(({ node, ill }) =>
+    ill === undefined ? [] : [`The database node ${node} ${ill}: its accounts are missing here`],
+  );
 }
 
 /** Renders a message above a page's content. */

@@ -17,7 +17,7 @@ import {
 import { auditPage } from './audit-page.ts';
 import { cataloguePage } from './catalogue-page.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';
-import { ASSETS, DASHBOARD, FRAME_HEADERS } from './frame.ts';
+import { ASSETS, DASHBOARD, FRAME_HEADERS, missingNodes } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
 import { act, deliverAgain, type PaymentPageDeps, paymentById, paymentPage } from './payment-actions.ts';
 import { paymentsPage, type SearchDeps } from './payments-page.ts';
@@ -199,6 +199,7 @@ async function overview({ database, opened, connections }: DashboardDeps): Promi
     unaskable: unaskableOf(open, connections()),
     webhooks,
     pending: { count: Math.min(pending, MAX_COUNTED), isMore: pending > MAX_COUNTED },
+    missing: missingNodes(database),
     now: new Date(),
   });
   return { title: 'Overview', section: '', content };

@@ -26,6 +26,8 @@ export type Overview = {
   readonly webhooks: readonly TroubledWebhook[];
   /** Number of deliveries still due; `isMore` is true if there are more than `count`. */
   readonly pending: { readonly count: number; readonly isMore: boolean };
+  /** Says which accounts are missing, because their database node does not work. */
+  readonly missing: readonly string[];
   readonly now: Date;
 };
 
@@ -83,8 +85,9 @@ ${webhookTable(overview.webhooks)}
 </div></div>`;
 }
 
-function alarms({ unaskable, webhooks }: Overview, broken: Overview['circuits']): Html {
+function alarms({ missing, unaskable, webhooks }: Overview, broken: Overview['circuits']): Html {
   const told = [
+    ...missing,
     ...broken.map(
       ({ id, state }) =>
         `Connection ${id} is ${state === 'OPEN' ? 'paused: its circuit is open' : 'being tried again'}`,

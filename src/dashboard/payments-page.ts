@@ -17,7 +17,7 @@ import {
 } from '#src/store/tables/search-payments.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
-import { DASHBOARD, notice } from './frame.ts';
+import { DASHBOARD, missingNodes, notice } from './frame.ts';
 import { badge, money, option, shortened, time } from './show.ts';
 import type { Page, Visit } from './visit.ts';
 
@@ -76,6 +76,7 @@ export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page
     refusal = error.message;
   }
   const content = html`<div class="heading"><h1>Payments</h1></div>
+${missingNodes(deps.database).map((text) => notice('refused', text))}
 ${searchForm(requested, accounts)}
 ${refusal === undefined ? table(requested, found, accounts) : notice('refused', refusal)}
 ${pages(requested, found, visit.query('page') !== '')}`;

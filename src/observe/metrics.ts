@@ -136,6 +136,11 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
       name: 'database_clock_difference_seconds',
       help: "Lower bound of the difference between this machine's clock and the database's, in either direction. Alert above a minute.",
     }),
+    nodes: highest({
+      name: 'database_node_ill',
+      help: '1 for a node of a distributed database that does not respond, cannot be reached, refuses writes or may lose commits; 0 for a node that works.',
+      labelNames: ['node'],
+    }),
     queries: histogram({
       name: 'database_query_seconds',
       help: 'Duration of database round trips, by statement, including the wait for a connection. Statements in longer transactions are not counted.',

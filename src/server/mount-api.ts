@@ -43,6 +43,7 @@ import {
   showHealth,
 } from '#src/observe/observe.ts';
 import { showAlarms } from '#src/observe/observe-alarm.ts';
+import { showNodes } from '#src/observe/show-nodes.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { checkWritable, orUnavailable } from '#src/store/engine/unavailable.ts';
 import { findAccountKeys } from '#src/store/tables/accounts.ts';
@@ -188,6 +189,8 @@ function mountHealth(
     services,
     draining: draining.signal,
     canWrite: async () => live.isOpen() && (await checkWritable(deps.database).then(() => true)),
+    illNodes: () =>
+      (deps.database.nodes?.() ?? []).flatMap(({ node, ill }) => (ill ? [`${node} ${ill}`] : [])),
   });
   app.register(async (rpc) => {
     const reflection = config.reflection ? [ServerReflection, ServerReflectionV1Alpha] : [];
@@ -203,10 +206,11 @@ function mountHealth(
   app.register(health.httpRoutes);
 }
 
-function mountMetrics(app: FastifyInstance, { admission, metrics, parent, live }: Api): void {
+function mountMetrics(app: FastifyInstance, { admission, deps, metrics, parent, live }: Api): void {
   const { registry } = metrics;
   const update = () => {
     if (live.isOpen()) showHealth(metrics, live.health());
+    showNodes(metrics, deps.database.nodes?.() ?? []);
     showAlarms(metrics, live.connections().keys());
     const { receiving, inFlight, atWork } = admission.counts();
     metrics.callsReceiving.set(receiving);

@@ -13,7 +13,6 @@ import type { UnaskableOutcomes } from '#src/payments/check/open-outcomes.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { isDistributed } from '#src/store/engine/distribution.ts';
 import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { DEFAULT_SETTINGS } from '#src/webhooks/start-webhooks.ts';
@@ -22,6 +21,7 @@ import { createApplication, listen } from './application.ts';
 import { type Background, type BackgroundDeps, createBackground } from './background.ts';
 import { type CatalogueHolder, createCatalogueHolder } from './catalogue-holder.ts';
 import { dashboardDeps } from './dashboard-deps.ts';
+import { guardNodes } from './guard-nodes.ts';
 import { createInFlight, type InFlight } from './in-flight.ts';
 import { mountApi } from './mount-api.ts';
 import { mountCheckout } from './mount-checkout.ts';
@@ -84,10 +84,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     nowMs: options.nowMs,
   });
   const admission = createAdmission(config);
-  const database = observers.database({
-    ...options.database,
-    isDistributed: await isDistributed(options.database),
-  });
+  const guarded = await guardNodes(options.database, options.databaseUrl, config, options.log);
+  const database = observers.database(guarded.database);
   const deps = paymentDeps(config, admission, {
     database,
     responses: await openStoredResponses(database),
@@ -145,6 +143,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       await background.stop();
       await live.close();
       await sandbox?.close();
+      await guarded.close();
       await observers.tracing.shutdown();
     },
   };

@@ -28,6 +28,7 @@ const QUIET: Overview = {
     circuits: [],
     open: { count: 0, oldestS: 0 },
     openAttempts: [],
+    missing: [],
     unaskable: [],
   },
   ...{ webhooks: [], pending: { count: 0, isMore: false }, now: new Date(0) },

@@ -57,9 +57,9 @@ onCitus('distributing a database (skipped unless CITUS_URL names a coordinator)'
 
   it('migrating a distributed database distributes a table that a migration has added', async () => {
     const database = open();
-    await runIn(url, "SELECT undistribute_table('audit_log')");
+    await runIn(url, "SELECT undistribute_table('single_use')");
     await migrate(database, MIGRATIONS);
-    const placed = "SELECT partmethod FROM pg_dist_partition WHERE logicalrelid = 'audit_log'::regclass";
+    const placed = "SELECT partmethod FROM pg_dist_partition WHERE logicalrelid = 'single_use'::regclass";
     expect(await runIn(url, placed)).toEqual([{ partmethod: 'h' }]);
     await database.close();
   });

@@ -215,20 +215,6 @@ describe('unavailability', () => {
   });
 });
 
-describe('durability', () => {
-  it('a database with fsync off is refused unless allowed, and the error names the settings that are off', async () => {
-    await expect(database.assertDurable(false)).rejects.toThrow(
-      /these settings are off: fsync, full_page_writes, synchronous_commit$/,
-    );
-    await database.assertDurable(true);
-  });
-
-  it('a session whose commits do not wait for the disk is refused', async () => {
-    const lazy = open({ url: `${test.url}?options=-c%20synchronous_commit%3Doff` });
-    await expect(lazy.assertDurable(false)).rejects.toThrow(/synchronous_commit/);
-  });
-});
-
 /** Retries until the database responds to a statement. */
 async function untilConnected(tried: Database): Promise<void> {
   const isConnected = () =>

@@ -12,14 +12,14 @@ it('every table of the schema has a placement', async () => {
   expect(rows.map(({ name }) => name).sort()).toEqual(Object.keys(PLACEMENTS).sort());
 });
 
-it('tables are placed by account if their primary key begins with the account, except the table of secret keys', async () => {
+it('tables are placed by account if their primary key begins with the account, except secret keys and the audit log', async () => {
   const rows = await tables.query(
     `SELECT c.relname AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
      WHERE i.indisprimary AND a.attname = 'account_id' AND c.relnamespace = 'public'::regnamespace`,
   );
   const byAccount = Object.keys(PLACEMENTS).filter((name) => PLACEMENTS[name] === 'by account');
-  expect(rows.map(({ name }) => name).sort()).toEqual([...byAccount, 'secret_key'].sort());
+  expect(rows.map(({ name }) => name).sort()).toEqual([...byAccount, 'audit_log', 'secret_key'].sort());
 });
 
 it.skipIf(process.env.CITUS_URL)('a database without a distributed engine is not distributed', async () => {

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Database } from '#src/store/engine/database.ts';
-import { compareSchema, MigrationError, migrate } from '#src/store/engine/migrate.ts';
+import { compareSchema, migrate } from '#src/store/engine/migrate.ts';
+import { MigrationError } from '#src/store/engine/schema-lock.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let test: TestDatabase;
@@ -82,18 +83,45 @@ it.each([
   await expectRefusal(message);
 });
 
-it('a migration gives up on a locked table after a lock timeout', async () => {
+const SOON = { tableWaitMs: 100, tries: 3, pauseMs: 500 };
+
+it('a migration that cannot lock a table gives up after its last try', async () => {
   write('0001_first.sql', 'CREATE TABLE item (id int)');
   await migrate(database, directory);
   write('0002_second.sql', 'ALTER TABLE item ADD name text');
   await database.transaction(async (run) => {
     await run('SELECT id FROM item');
-    const holding = setInterval(() => void run('SELECT 1').catch(() => {}), 1000);
-    await expect(migrate(database, directory)).rejects.toThrow(/0002_second\.sql failed.*lock timeout/);
-    clearInterval(holding);
+    await expect(migrate(database, directory, SOON)).rejects.toThrow(/0002_second\.sql failed.*lock timeout/);
   });
   expect(await migrate(database, directory)).toEqual(['0002_second.sql']);
 });
+
+it('a migration that cannot lock a table gives way to the calls behind it, and runs later', async () => {
+  write('0001_first.sql', 'CREATE TABLE item (id int)');
+  await migrate(database, directory);
+  write('0002_second.sql', 'INSERT INTO item VALUES (1); ALTER TABLE item ADD name text');
+  const holder = openTestDatabase(test.url, 1);
+  let migrating: Promise<string[]> | undefined;
+  await holder.transaction(async (run) => {
+    await run('SELECT id FROM item');
+    migrating = migrate(database, directory, { ...SOON, tries: 100 });
+    await untilLocked();
+    // Waits behind the migration, which gives way.
+    await database.query({ name: 'read', text: 'SELECT id FROM item' });
+  });
+  expect(await migrating).toEqual(['0002_second.sql']);
+  expect(await select('SELECT id, name FROM item')).toEqual([{ id: 1, name: null }]);
+  await holder.close();
+});
+
+/** Waits until a statement waits for a table. */
+async function untilLocked(): Promise<void> {
+  await vi.waitFor(
+    async () =>
+      expect(await select('SELECT FROM pg_locks WHERE NOT granted AND relation IS NOT NULL')).toHaveLength(1),
+    { timeout: 10_000, interval: 5 },
+  );
+}
 
 const BUILD = `-- migrate: concurrently
 -- A comment; with a semicolon.

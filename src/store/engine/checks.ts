@@ -1,7 +1,7 @@
 import type { NewsKind } from '../tables/notifications.ts';
 import type { Database, Nullable, Queries } from './database.ts';
 import { withoutNulls } from './rows.ts';
-import { IN_ACCOUNTS, leaseDue } from './search-accounts.ts';
+import { addUp, IN_ACCOUNTS, leaseDue, searchAccounts } from './search-accounts.ts';
 
 /*
  * `transaction.check_at` alone determines when a transaction's provider is queried next. Leases use the database's
@@ -201,14 +201,19 @@ const COUNT_OPEN = {
       extract(epoch FROM now() - min(created_at))::float8 AS "oldestS"
     FROM (
       SELECT connection_id, connection_identity, check_at, fence, created_at FROM transaction
-      WHERE ${IS_OPEN_ATTEMPT} ORDER BY type, awaits_payer, created_at LIMIT $1
+      WHERE ${IN_ACCOUNTS} ${IS_OPEN_ATTEMPT} ORDER BY type, awaits_payer, created_at LIMIT $1
     ) open
     GROUP BY connection_id, connection_identity ORDER BY connection_id, connection_identity`,
 };
 
 /** Counts up to `limit` open attempts, by connection and account. */
 export async function countOpenAttempts(database: Database, limit: number): Promise<OpenAttempts[]> {
-  return (await database.query<Nullable<OpenAttempts>>(COUNT_OPEN, [limit])).rows.map(withoutNulls);
+  const rows = await searchAccounts<Nullable<OpenAttempts>>(database, COUNT_OPEN, [limit]);
+  return addUp(
+    rows.map(withoutNulls<OpenAttempts>),
+    ({ connectionId, identity }) => `${connectionId} ${identity}`,
+    (a, b) => ({ ...a, open: a.open + b.open, due: a.due + b.due, oldestS: Math.max(a.oldestS, b.oldestS) }),
+  );
 }
 
 /** Transactions of one type that are still open after their call. */
@@ -229,7 +234,7 @@ const COUNT_LATER = {
       extract(epoch FROM now() - min(open.created_at))::float8 AS "oldestS"
     FROM (
       SELECT created_at FROM transaction t
-      WHERE t.type = $1::text AND t.awaits_payer = ($1::text IN ${BASE_TYPES})
+      WHERE ${IN_ACCOUNTS} t.type = $1::text AND t.awaits_payer = ($1::text IN ${BASE_TYPES})
         AND t.check_at IS NOT NULL AND t.status IN ('CREATED', 'PENDING') LIMIT $2
     ) open
     HAVING count(*) > 0`,
@@ -243,7 +248,11 @@ export async function countOpenLater(
 ): Promise<OpenLater[]> {
   const counted: OpenLater[] = [];
   for (const type of types) {
-    counted.push(...(await database.query<OpenLater>(COUNT_LATER, [type, limit])).rows);
+    const rows = await searchAccounts<OpenLater>(database, COUNT_LATER, [type, limit]);
+    const add = (a: OpenLater, b: OpenLater) => ({
+      ...{ type, open: a.open + b.open, oldestS: Math.max(a.oldestS, b.oldestS) },
+    });
+    counted.push(...addUp(rows, () => type, add));
   }
   return counted;
 }

@@ -28,7 +28,7 @@ export function isSurelyNotCommitted(error: unknown): boolean {
 }
 
 /** Returns true if a distributed database (Citus) could not connect to the node, so it sent the statement to none. */
-function isNodeUnreachable(error: unknown): boolean {
+export function isNodeUnreachable(error: unknown): boolean {
   if (!hasSqlState(error, '08006') || (error as pg.DatabaseError).severity !== 'ERROR') return false;
   return NODE_UNREACHABLE.test((error as Error).message);
 }

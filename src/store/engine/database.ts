@@ -6,7 +6,6 @@ import {
   hasSqlState,
   isSurelyNotCommitted,
   READ_ONLY,
-  UnsafeDatabaseError,
 } from './database-error.ts';
 import { createShortestRecent } from './shortest-recent.ts';
 
@@ -50,18 +49,24 @@ export type Queries = Pick<Database, 'query'>;
  * as Date. Bytes are passed as Buffer or Uint8Array and sent as is.
  */
 export type Database = {
-  /** Runs one statement in its own transaction. `isUnavailable` classifies its rejections. */
+  /**
+   * Runs one statement in its own transaction. `isUnavailable` classifies its rejections.
+   *
+   * @param abort gives the statement up by breaking its connection; it may still be committed.
+   */
   query<Row extends pg.QueryResultRow>(
     statement: Statement,
     values?: readonly unknown[],
+    abort?: AbortSignal,
   ): Promise<pg.QueryResult<Row>>;
   /**
    * Commits the statements of `work` when it resolves, and rolls them back when it rejects. Not for the main path,
    * where no transaction has several statements.
    *
    * @param timeoutMs time limit of each statement; by default that of `query`.
+   * @param abort gives the transaction up by breaking its connection.
    */
-  transaction<T>(work: (run: Run) => Promise<T>, timeoutMs?: number): Promise<T>;
+  transaction<T>(work: (run: Run) => Promise<T>, timeoutMs?: number, abort?: AbortSignal): Promise<T>;
   /**
    * Runs statements on a dedicated connection, each outside a transaction, as some statements require. The connection
    * is then closed, which ends its session and everything that belongs to it. Not available through a pooler, which may
@@ -70,13 +75,6 @@ export type Database = {
    * @param timeoutMs time limit of each statement.
    */
   session<T>(work: (run: Run) => Promise<T>, timeoutMs: number): Promise<T>;
-  /**
-   * Checks that the database does not acknowledge commits before they are on disk.
-   *
-   * @param allowUnsafe accepts such a database anyway.
-   * @throws UnsafeDatabaseError naming the settings at fault.
-   */
-  assertDurable(allowUnsafe: boolean): Promise<void>;
   /** Returns the duration of the shortest recent statement, in milliseconds: how far away the database is. */
   roundTripMs(): number;
   /** Waits for running statements, then closes the connections. */
@@ -86,6 +84,16 @@ export type Database = {
    * account only.
    */
   readonly isDistributed?: boolean;
+  /** Returns the states of the nodes of a distributed database, by name. */
+  nodes?(): readonly NodeState[];
+};
+
+/** State of a node that stores accounts. */
+export type NodeState = {
+  /** Host and port. */
+  readonly node: string;
+  /** Its fault, such as `does not respond`; undefined if it works. */
+  readonly ill: string | undefined;
 };
 
 /** Default time limits of a statement and of a pause within a transaction. */
@@ -107,12 +115,6 @@ const CLIENT_TIMEOUT_MARGIN_MS = 1_000;
 
 const INT8_OID = 20;
 
-// The value is null if another engine with PostgreSQL's protocol lacks the setting.
-const DURABILITY: Statement = {
-  name: 'durability',
-  text: `SELECT name, current_setting(name, true) AS value FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name`,
-};
-
 /** Opens the database. Connections are made on demand and replaced when they break. */
 export function openDatabase(options: DatabaseOptions): Database {
   const {
@@ -123,8 +125,8 @@ export function openDatabase(options: DatabaseOptions): Database {
   const connections = openConnections({ ...options, connectTimeoutMs, statementTimeoutMs, isPooled });
   const roundTrips = createShortestRecent();
 
-  const query: Database['query'] = async (statement, values) => {
-    const client = await connections.take();
+  const query: Database['query'] = async (statement, values, abort) => {
+    const client = await connections.take(abort);
     const startedMs = performance.now();
     try {
       const result = await client.query({
@@ -145,8 +147,8 @@ export function openDatabase(options: DatabaseOptions): Database {
 
   return {
     query,
-    transaction: async (work, timeoutMs = statementTimeoutMs) => {
-      const client = await connections.take();
+    transaction: async (work, timeoutMs = statementTimeoutMs, abort = undefined) => {
+      const client = await connections.take(abort);
       try {
         const result = await inTransaction(client, work, timeoutMs);
         client.release();
@@ -169,12 +171,6 @@ export function openDatabase(options: DatabaseOptions): Database {
         client.release(true);
       }
     },
-    assertDurable: async (allowUnsafe) => {
-      const { rows } = await query<{ name: string; value: string | null }>(DURABILITY);
-      const off = rows.filter((row) => row.value === 'off').map((row) => row.name);
-      if (off.length > 0 && !allowUnsafe)
-        throw new UnsafeDatabaseError(`${UNSAFE}; these settings are off: ${off.join(', ')}`);
-    },
     roundTripMs: () => roundTrips.shortestMs() ?? 0,
     close: () => connections.close(),
   };
@@ -185,12 +181,13 @@ export function queriesOf(run: Run): Queries {
   return { query: ({ text }, values) => run(text, values) };
 }
 
-const UNSAFE = 'the database acknowledges commits that a crash can undo, so payments could be lost';
-
 /** The connections of a database. All are replaced when the database turns out to be read-only. */
 type Connections = {
-  /** Waits for a connection, which the caller releases. @throws DatabaseUnavailableError. */
-  take(): Promise<pg.PoolClient>;
+  /**
+   * Waits for a connection, which the caller releases. @param abort breaks the connection while it is in use.
+   * @throws DatabaseUnavailableError.
+   */
+  take(abort?: AbortSignal): Promise<pg.PoolClient>;
   /**
    * Records an error before its connection is released. If the database is read-only, closes all connections as old as
    * this one.
@@ -233,12 +230,12 @@ function openConnections(options: Required<DatabaseOptions>): Connections {
   });
 
   return {
-    async take() {
+    async take(abort) {
       for (;;) {
         const client = await pool.connect().catch((cause) => {
           throw new DatabaseUnavailableError(cause);
         });
-        if (generations.get(client) === generation) return client;
+        if (generations.get(client) === generation) return abort ? breakable(client, abort) : client;
         client.release(true);
       }
     },
@@ -249,6 +246,21 @@ function openConnections(options: Required<DatabaseOptions>): Connections {
     },
     close: () => pool.end(),
   };
+}
+
+/** Breaks a connection when `abort` does, until it is released. */
+function breakable(client: pg.PoolClient, abort: AbortSignal): pg.PoolClient {
+  // With a statement in progress, ending a connection closes its socket, which rejects the statement.
+  const end = () => void client.end().catch(() => {});
+  if (abort.aborted) end();
+  abort.addEventListener('abort', end, { once: true });
+  const release = client.release;
+  client.release = (destroy) => {
+    abort.removeEventListener('abort', end);
+    client.release = release;
+    release.call(client, destroy || abort.aborted);
+  };
+  return client;
 }
 
 async function inTransaction<T>(

@@ -1,5 +1,6 @@
 import type { Database, Queries, Run } from './database.ts';
 import { NIL_UUID, onlyRow } from './rows.ts';
+import { whileSchemaLocked } from './schema-lock.ts';
 
 /*
  * A distributed engine (Citus) stores each account's rows on one node. This file is the only one that knows its catalog
@@ -7,17 +8,16 @@ import { NIL_UUID, onlyRow } from './rows.ts';
  */
 
 /**
- * Place of a table's rows: on the node of their account, as a copy on every node, or on the coordinator alone. A
- * table is copied if it is needed to find a call's account, or serves all accounts.
+ * Place of a table's rows: on the node of their account, as a copy on every node, or on the coordinator alone. Only a
+ * table to which the accounts' tables have foreign keys is copied, because a write to it needs every node. Keys, the
+ * audit log and all that serves every account are on the coordinator, without which nothing works anyway: a key can be
+ * revoked while a node is down.
  */
 export type Placement = 'by account' | 'copied' | 'coordinator';
 
 /** THE list of tables. A migration that adds a table must add it here. */
 export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   account: 'copied',
-  public_key: 'copied',
-  secret_key: 'copied',
-  response_schema: 'copied',
   customer: 'by account',
   checkout_session: 'by account',
   vaulted_token: 'by account',
@@ -30,7 +30,10 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   event: 'by account',
   delivery: 'by account',
   replayed_call: 'by account',
-  audit_log: 'by account',
+  public_key: 'coordinator',
+  secret_key: 'coordinator',
+  response_schema: 'coordinator',
+  audit_log: 'coordinator',
   installation_key: 'coordinator',
   operator_session: 'coordinator',
   schema_migration: 'coordinator',
@@ -65,11 +68,12 @@ export async function isDistributed(queries: Queries): Promise<boolean> {
 /** A node that stores accounts, and an unused account id whose account would be stored there. */
 export type AccountNode = { readonly node: string; readonly accountId: string };
 
+const NODE_NAME = "n.nodename || ':' || n.nodeport";
 // Hashes ids until every node has one.
 const NODES = {
   name: 'list_account_nodes',
   text: `
-    SELECT DISTINCT ON (n.nodeid) n.nodename || ':' || n.nodeport AS node, probe.id AS "accountId"
+    SELECT DISTINCT ON (n.nodeid) ${NODE_NAME} AS node, probe.id AS "accountId"
     FROM (SELECT md5(i::text)::uuid AS id FROM generate_series(1, 200) AS i) probe
       JOIN pg_dist_placement p ON p.shardid = get_shard_id_for_distribution_column('payment', probe.id)
       JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
@@ -77,8 +81,21 @@ const NODES = {
 };
 
 /** Lists the nodes that store accounts. The database must be distributed. */
-export async function listAccountNodes(database: Database): Promise<AccountNode[]> {
-  return (await database.query<AccountNode>(NODES)).rows;
+export async function listAccountNodes(queries: Queries): Promise<AccountNode[]> {
+  return (await queries.query<AccountNode>(NODES)).rows;
+}
+
+const NODE_OF = {
+  name: 'find_node_of_account',
+  text: `
+    SELECT ${NODE_NAME} AS node FROM pg_dist_placement p
+      JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
+    WHERE p.shardid = get_shard_id_for_distribution_column('payment', $1::uuid)`,
+};
+
+/** Finds the node that stores an account. The database must be distributed. @param accountId a UUID. */
+export async function findNodeOfAccount(queries: Queries, accountId: string): Promise<string | undefined> {
+  return (await queries.query<{ node: string }>(NODE_OF, [accountId])).rows[0]?.node;
 }
 
 const ACCOUNTS = { name: 'list_account_ids', text: 'SELECT id FROM account' };
@@ -106,9 +123,6 @@ export type DistributionPlan = {
   readonly byAccount: readonly string[];
   readonly functions: readonly string[];
 };
-
-/** Time limit of a statement, which copies a table: a million payments take a minute. */
-const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
 
 const FUNCTIONS = `
   SELECT p.oid::regprocedure::text AS signature
@@ -149,17 +163,17 @@ const FOREIGN_KEYS = `
 
 /**
  * Distributes a database, or the rest of it, in one transaction, which distributes all of it or changes nothing. The
- * tables are locked meanwhile. May be repeated.
+ * tables are locked meanwhile. May be repeated, also by several replicas at the same time.
  *
  * @returns what was distributed.
  */
 export async function distribute(database: Database): Promise<DistributionPlan> {
-  const plan = await database.transaction(async (run) => {
+  const plan = await whileSchemaLocked(database, async (run) => {
     const plan = await planDistribution(run);
     await carryOut(run, plan);
     return plan;
-  }, STATEMENT_TIMEOUT_MS);
-  await database.transaction(truncateLeftovers, STATEMENT_TIMEOUT_MS);
+  });
+  await whileSchemaLocked(database, truncateLeftovers);
   return plan;
 }
 

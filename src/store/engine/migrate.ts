@@ -1,9 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, Run } from './database.ts';
 import { distribute, isDistributed } from './distribution.ts';
+import {
+  type LockLimits,
+  MigrationError,
+  whileSchemaLocked,
+  whileSchemaLockedInSession,
+} from './schema-lock.ts';
 
 type Migration = {
   readonly version: number;
@@ -13,28 +18,10 @@ type Migration = {
 };
 type AppliedRow = Omit<Migration, 'text'>;
 
-/** Thrown if migrations do not match the database, their directory is malformed, or a migration failed. */
-export class MigrationError extends Error {
-  override readonly name = 'MigrationError';
-}
-
 /** The directory of the service's migrations. */
 export const MIGRATIONS = join(import.meta.dirname, '../migrations');
 
 const FILE = /^(\d{4})_([a-z0-9_]+)\.sql$/;
-/** Key of the advisory lock that replicas starting at the same time wait for. Any fixed number will do. */
-const LOCK_KEY = '7021990411503221';
-/** Longest wait for another replica's migration, which may be building an index on a large table. */
-const LOCK_WAIT_MS = 600_000;
-const LOCK_POLL_MS = 100;
-/** Longest wait of a migration for a table. Meanwhile, everyone else who needs the table waits behind it. */
-const TABLE_WAIT_MS = 5_000;
-/**
- * Time limit of a statement, which may build an index on a large table or change many of its rows while payments
- * continue.
- */
-const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
-
 /** The first line of a file whose statements run one by one, outside transactions. */
 const CONCURRENTLY = '-- migrate: concurrently';
 /** Statements allowed in such a file. Each is repeatable, so that the next run completes an interrupted run. */
@@ -54,23 +41,24 @@ const CREATE_TABLE = `
  * together with its row in schema_migration. A file whose first line is `-- migrate: concurrently` may only build and
  * drop indexes. Its statements run one by one, outside transactions, while the table is read and written; if
  * interrupted, the next run repeats them. On a distributed database, new tables and functions are then distributed.
- * Several replicas may migrate at the same time. Migrations of a later release are left alone: they remove nothing that
- * the previous release uses, so it can keep running and can be rolled back to.
+ * Several replicas may migrate at the same time. A migration that finds a table locked gives way and tries again.
+ * Migrations of a later release are left alone: they remove nothing that the previous release uses, so it can keep
+ * running and can be rolled back to.
  *
  * @returns the names of the files that were run.
- * @throws MigrationError if a file has changed since it was run, a number is missing, or a file fails.
+ * @throws MigrationError if a file has changed since it was run, its directory is malformed, or a file fails.
  */
-export async function migrate(database: Database, directory: string): Promise<string[]> {
+export async function migrate(database: Database, directory: string, limits?: LockLimits): Promise<string[]> {
   const migrations = readMigrations(directory);
-  await locked(database, async (run) => {
+  await whileSchemaLocked(database, async (run) => {
     await run(CREATE_TABLE);
     refuseMismatch(migrations, await readApplied(run));
   });
   const done: string[] = [];
   for (const migration of migrations) {
     const apply = isConcurrent(migration)
-      ? lockedSession(database, (run) => applyOnce(run, migration, runConcurrently))
-      : locked(database, (run) => applyOnce(run, migration, (run, { text }) => run(text)));
+      ? whileSchemaLockedInSession(database, (run) => applyOnce(run, migration, runConcurrently))
+      : whileSchemaLocked(database, (run) => applyOnce(run, migration, (run, { text }) => run(text)), limits);
     if (await apply) done.push(fileName(migration));
   }
   if (await isDistributed(database)) await distribute(database);
@@ -99,38 +87,6 @@ export async function compareSchema(database: Database, directory: string): Prom
     pending: migrations.filter((migration) => !isApplied(migration)).map(fileName),
     later: applied.filter(({ version }) => version > migrations.length).map(fileName),
   };
-}
-
-/** Runs a transaction while no other replica migrates. The lock ends with the transaction, so it cannot leak. */
-function locked<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
-  return database.transaction(async (run) => {
-    await awaitLock(run, 'pg_try_advisory_xact_lock');
-    await run(`SET LOCAL lock_timeout = ${TABLE_WAIT_MS}`);
-    return work(run);
-  }, STATEMENT_TIMEOUT_MS);
-}
-
-/** Does the same as `locked` without a transaction: the lock ends with the connection. */
-function lockedSession<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
-  return database.session(async (run) => {
-    await awaitLock(run, 'pg_try_advisory_lock');
-    return work(run);
-  }, STATEMENT_TIMEOUT_MS);
-}
-
-// Polls, since a waiting statement would hold a snapshot that a concurrent index build would wait for in turn.
-async function awaitLock(run: Run, tryLock: string): Promise<void> {
-  const deadline = performance.now() + LOCK_WAIT_MS;
-  for (;;) {
-    const { rows } = await run<{ locked: boolean }>(`SELECT ${tryLock}(${LOCK_KEY}) AS locked`);
-    if (rows[0]?.locked) return;
-    if (performance.now() > deadline) {
-      throw new MigrationError(
-        'another replica is still migrating the database; wait until it has finished, then start again',
-      );
-    }
-    await sleep(LOCK_POLL_MS);
-  }
 }
 
 function isConcurrent({ text }: Migration): boolean {

@@ -62,6 +62,19 @@ export async function leaseDue<Due extends { readonly accountId: string }, Lease
   return leased;
 }
 
+/**
+ * Adds up the rows that a count over all accounts returned for each node.
+ *
+ * @param keyOf tells which rows count the same.
+ */
+export function addUp<Row extends object>(
+  rows: readonly Row[],
+  keyOf: (row: Row) => string,
+  add: (a: Row, b: Row) => Row,
+): Row[] {
+  return [...Map.groupBy(rows, keyOf).values()].map((same) => same.reduce(add));
+}
+
 async function searchNodes<Row extends object>(
   database: Database,
   search: Statement,

@@ -1,5 +1,5 @@
 import { ServiceError } from '#src/service-error.ts';
-import type { Database } from './database.ts';
+import type { Database, Queries } from './database.ts';
 import { isUnavailable } from './database-error.ts';
 import { type AccountNode, listAccountNodes } from './distribution.ts';
 
@@ -49,6 +49,6 @@ export async function checkWritable(database: Database): Promise<void> {
 }
 
 /** Resolves if a node of a distributed database could write a payment now; otherwise rejects as a claim would. */
-export async function checkNode(database: Database, { accountId }: AccountNode): Promise<void> {
-  await database.query(CHECK_NODE, [accountId]);
+export async function checkNode(queries: Queries, { accountId }: AccountNode): Promise<void> {
+  await queries.query(CHECK_NODE, [accountId]);
 }

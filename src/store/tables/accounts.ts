@@ -63,6 +63,37 @@ export async function findInAccounts<T>(
   return undefined;
 }
 
+/** An account as its checkout page shows and uses it. */
+export type CheckoutOwner = {
+  readonly accountId: string;
+  /** The newest public key that is not revoked. */
+  readonly publicKey: string;
+  /** The merchant's name as known to payers; '' if none. */
+  readonly displayName: string;
+};
+
+const FIND_CHECKOUT_OWNER = {
+  name: 'find_checkout_owner',
+  text: `
+    SELECT a.id AS "accountId", p.public_key AS "publicKey", a.display_name AS "displayName"
+    FROM account a JOIN public_key p ON p.account_id = a.id
+    WHERE a.id = $1 AND p.revoked_at IS NULL AND (NOT a.sandbox OR $2)
+    ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
+};
+
+/**
+ * Finds an account with its public key; undefined if it has none, and therefore no checkout page.
+ *
+ * @param ofSandbox also finds the sandbox's accounts.
+ */
+export async function findCheckoutOwner(
+  database: Database,
+  accountId: string,
+  ofSandbox: boolean,
+): Promise<CheckoutOwner | undefined> {
+  return (await database.query<CheckoutOwner>(FIND_CHECKOUT_OWNER, [accountId, ofSandbox])).rows[0];
+}
+
 const INSERT_ACCOUNT = {
   name: 'insert_account',
   text: `

@@ -1,6 +1,6 @@
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
-import { findInAccounts } from './accounts.ts';
+import { type CheckoutOwner, findCheckoutOwner, findInAccounts } from './accounts.ts';
 import { MAX_SESSION_PAYMENTS } from './single-uses.ts';
 
 /**
@@ -66,13 +66,9 @@ const GET = {
   name: 'get_checkout_session',
   text: `SELECT ${COLUMNS} FROM checkout_session s WHERE s.account_id = $1 AND s.id = $2`,
 };
-// An account without a public key has no checkout page.
-const FIND_OWNER = {
-  name: 'find_checkout_session_owner',
-  text: `
-    SELECT s.account_id AS "accountId", p.public_key AS "publicKey", a.display_name AS "displayName"
-    FROM checkout_session s JOIN public_key p ON p.account_id = $1 JOIN account a ON a.id = $1
-    WHERE s.account_id = $1 AND s.id = $2 AND p.revoked_at IS NULL AND (NOT a.sandbox OR $3) ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
+const EXISTS = {
+  name: 'checkout_session_exists',
+  text: 'SELECT s.id FROM checkout_session s WHERE s.account_id = $1 AND s.id = $2',
 };
 // A claim writes this row too, so it either comes before the lock and is seen, or comes after the change and is
 // refused.
@@ -109,15 +105,6 @@ export async function readSession(
   return firstRow(await database.query<Row>(GET, [accountId, id]));
 }
 
-/** The account of a checkout session. */
-export type SessionOwner = {
-  readonly accountId: string;
-  /** The newest public key that is not revoked. */
-  readonly publicKey: string;
-  /** The merchant's name as known to payers; '' if none. */
-  readonly displayName: string;
-};
-
 /**
  * Finds the account of a checkout session for a payer, who knows only the session's id.
  *
@@ -128,12 +115,12 @@ export async function findSessionOwner(
   database: Database,
   id: string,
   ofSandbox: boolean,
-): Promise<SessionOwner | undefined> {
-  return findInAccounts(
-    database,
-    id,
-    async (accountId) => (await database.query<SessionOwner>(FIND_OWNER, [accountId, id, ofSandbox])).rows[0],
-  );
+): Promise<CheckoutOwner | undefined> {
+  const accountId = await findInAccounts(database, id, async (accountId) => {
+    const { rowCount } = await database.query(EXISTS, [accountId, id]);
+    return rowCount ? accountId : undefined;
+  });
+  return accountId === undefined ? undefined : findCheckoutOwner(database, accountId, ofSandbox);
 }
 
 /** Locks a checkout session until the transaction ends, and reads it. @param id a UUID. */

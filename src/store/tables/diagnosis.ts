@@ -1,5 +1,6 @@
 import { IS_OPEN_ATTEMPT } from '../engine/checks.ts';
 import type { Database } from '../engine/database.ts';
+import { findUnsafeSettings } from '../engine/durability.ts';
 import { onlyRow } from '../engine/rows.ts';
 
 /** Facts about a database and its server. */
@@ -28,8 +29,6 @@ const FACTS = {
   name: 'database_facts',
   text: `
     SELECT current_setting('server_version_num')::integer AS "versionNumber", current_setting('server_version') AS version,
-      ARRAY(SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name
-        WHERE current_setting(name, true) = 'off') AS "unsafeSettings",
       pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS "isReadOnly",
       current_setting('max_connections')::integer AS "maxConnections",
       inet_server_addr() IS NOT NULL AND NOT inet_server_addr() <<= '127.0.0.0/8' AND inet_server_addr() <> '::1'
@@ -46,7 +45,8 @@ const FACTS = {
 
 /** Reads facts about the database. */
 export async function readDatabaseFacts(database: Database): Promise<DatabaseFacts> {
-  return onlyRow(await database.query<DatabaseFacts>(FACTS));
+  const facts = onlyRow(await database.query<Omit<DatabaseFacts, 'unsafeSettings'>>(FACTS));
+  return { ...facts, unsafeSettings: await findUnsafeSettings(database) };
 }
 
 /** Facts about the service's accounts, webhooks and open work. */

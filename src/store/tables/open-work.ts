@@ -1,6 +1,7 @@
 import { IS_OPEN_ATTEMPT } from '../engine/checks.ts';
 import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
+import { addUp, IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
 
 /** The most recent attempts at one connection that have one status. */
 export type RecentAttempts = {
@@ -25,7 +26,7 @@ const RECENT = {
       extract(epoch FROM now() - min(created_at))::float8 AS "sinceS"
     FROM (
       SELECT connection_id, status, created_at FROM transaction
-      WHERE id >= ${AN_HOUR_AGO} AND parent_id IS NULL
+      WHERE ${IN_ACCOUNTS} id >= ${AN_HOUR_AGO} AND parent_id IS NULL
       ORDER BY id DESC LIMIT ${MAX_RECENT_ATTEMPTS}
     ) latest
     GROUP BY connection_id, status`,
@@ -40,19 +41,23 @@ const RECENT_RECORDS = {
     SELECT p.record
     FROM (
       SELECT account_id, payment_id FROM transaction
-      WHERE id >= ${AN_HOUR_AGO} AND parent_id IS NULL ORDER BY id DESC LIMIT ${MAX_RECENT_PAYMENTS}
+      WHERE ${IN_ACCOUNTS} id >= ${AN_HOUR_AGO} AND parent_id IS NULL ORDER BY id DESC LIMIT ${MAX_RECENT_PAYMENTS}
     ) latest JOIN payment p ON p.account_id = latest.account_id AND p.id = latest.payment_id`,
 };
 
 /** Reads the encoded records of the most recent payments of the last hour. */
 export async function listRecentRecords(database: Database): Promise<Uint8Array[]> {
-  const { rows } = await database.query<{ record: Buffer }>(RECENT_RECORDS);
-  return rows.map(({ record }) => record);
+  const rows = await searchAccounts<{ record: Buffer }>(database, RECENT_RECORDS, []);
+  return rows.slice(0, MAX_RECENT_PAYMENTS).map(({ record }) => record);
 }
 
 /** Counts the attempts of the last hour, up to the latest MAX_RECENT_ATTEMPTS, by connection and status. */
 export async function countRecentAttempts(database: Database): Promise<RecentAttempts[]> {
-  return (await database.query<RecentAttempts>(RECENT)).rows;
+  return addUp(
+    await searchAccounts<RecentAttempts>(database, RECENT, []),
+    ({ connectionId, status }) => `${connectionId} ${status}`,
+    (a, b) => ({ ...a, attempts: a.attempts + b.attempts, sinceS: Math.max(a.sinceS, b.sinceS) }),
+  );
 }
 
 /** An attempt with an unknown outcome. */
@@ -86,13 +91,14 @@ const OLDEST_OPEN = {
       extract(epoch FROM now() - created_at)::float8 AS "openS", check_at AS "checkAt"
     FROM (
       SELECT account_id, payment_id, connection_id, created_at, check_at FROM transaction
-      WHERE ${IS_OPEN_ATTEMPT} ORDER BY type, awaits_payer, created_at LIMIT ${MAX_SEARCHED_ATTEMPTS}
+      WHERE ${IN_ACCOUNTS} ${IS_OPEN_ATTEMPT} ORDER BY type, awaits_payer, created_at LIMIT ${MAX_SEARCHED_ATTEMPTS}
     ) looked_through ORDER BY created_at LIMIT $1::integer`,
 };
 
 /** Lists the attempts whose outcome has been open longest, including requests in progress. */
 export async function listOldestOpenAttempts(database: Database, limit: number): Promise<OpenAttempt[]> {
-  return (await database.query<OpenAttempt>(OLDEST_OPEN, [limit])).rows;
+  const found = await searchAccounts<OpenAttempt>(database, OLDEST_OPEN, [limit]);
+  return found.toSorted((a, b) => b.openS - a.openS).slice(0, limit);
 }
 
 const TROUBLED = {
@@ -101,23 +107,29 @@ const TROUBLED = {
     SELECT w.account_id AS "accountId", w.id, a.name AS "accountName", w.url, w.active, w.disabled_reason AS "disabledReason",
       w.failing_since AS "failingSince"
     FROM webhook w JOIN account a ON a.id = w.account_id
-    WHERE w.failing_since IS NOT NULL AND w.active OR w.disabled_reason IS NOT NULL AND NOT w.active
+    WHERE ${IN_ACCOUNTS}
+      (w.failing_since IS NOT NULL AND w.active OR w.disabled_reason IS NOT NULL AND NOT w.active)
     ORDER BY w.failing_since LIMIT $1`,
 };
 
 /** Lists the webhooks that are failing, longest first, and those turned off for failing. */
 export async function listTroubledWebhooks(database: Database, limit: number): Promise<TroubledWebhook[]> {
-  const { rows } = await database.query<Nullable<TroubledWebhook>>(TROUBLED, [limit]);
-  return rows.map(withoutNulls);
+  const rows = await searchAccounts<Nullable<TroubledWebhook>>(database, TROUBLED, [limit]);
+  return rows.slice(0, limit).map(withoutNulls<TroubledWebhook>);
 }
 
 const COUNT_PENDING = {
   name: 'count_pending_deliveries',
-  text: 'SELECT count(*)::integer AS n FROM (SELECT 1 FROM delivery WHERE due_at IS NOT NULL LIMIT $1::integer) open',
+  text: `
+    SELECT count(*)::integer AS n
+    FROM (SELECT 1 FROM delivery WHERE ${IN_ACCOUNTS} due_at IS NOT NULL LIMIT $1::integer) open`,
 };
 
 /** Counts pending deliveries, up to `most`. */
 export async function countPendingDeliveries(database: Database, most: number): Promise<number> {
-  const { rows } = await database.query<{ n: number }>(COUNT_PENDING, [most]);
-  return rows[0]?.n ?? 0;
+  const rows = await searchAccounts<{ n: number }>(database, COUNT_PENDING, [most]);
+  return Math.min(
+    most,
+    rows.reduce((sum, { n }) => sum + n, 0),
+  );
 }

@@ -1,6 +1,8 @@
 import type { Due } from '../engine/checks.ts';
 import type { Database, Statement } from '../engine/database.ts';
+import { isUnavailable } from '../engine/database-error.ts';
 import { NIL_UUID, takeByAccount } from '../engine/rows.ts';
+import { IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
 import { findInAccounts } from './accounts.ts';
 import type { PagePosition } from './list-payments.ts';
 
@@ -69,7 +71,8 @@ const SEARCH_AND_STATUS = {
 };
 
 /**
- * Searches payments account by account. Reads only the records of the page.
+ * Searches payments account by account. Reads only the records of the page. Leaves out the accounts of nodes that are
+ * unavailable, unless there are no others.
  *
  * @param after where the page begins; undefined for the first page.
  * @returns the payments, newest first, up to MAX_FOUND.
@@ -94,10 +97,17 @@ export async function searchPayments(
   const plain = status === undefined ? SEARCH.all : SEARCH.byStatus;
   const statement = isByText ? (status === undefined ? SEARCH[by] : SEARCH_AND_STATUS[by]) : plain;
   const found: Position[] = [];
+  const failed: unknown[] = [];
   for (const accountId of accountIds) {
     const parameters = [accountId, from, createdAt, id, ...values];
-    found.push(...(await database.query<Position>(statement, parameters)).rows);
+    try {
+      found.push(...(await database.query<Position>(statement, parameters)).rows);
+    } catch (error) {
+      if (!database.isDistributed || !isUnavailable(error)) throw error;
+      failed.push(error);
+    }
   }
+  if (failed.length > 0 && failed.length === accountIds.length) throw failed[0];
   return readFound(database, newestOf(found));
 }
 
@@ -159,13 +169,13 @@ const BY_REFERENCE = {
     name: 'find_payments_by_merchant_reference',
     text: `
       SELECT account_id AS "accountId", payment_id AS id FROM transaction
-      WHERE account_id = ANY ($1::uuid[]) AND merchant_reference = $2 AND merchant_reference IS NOT NULL LIMIT 1000`,
+      WHERE ${IN_ACCOUNTS} account_id = ANY ($1::uuid[]) AND merchant_reference = $2 AND merchant_reference IS NOT NULL LIMIT 1000`,
   },
   provider: {
     name: 'find_payments_by_provider_payment',
     text: `
       SELECT account_id AS "accountId", payment_id AS id FROM transaction
-      WHERE connection_id = ANY ($1::text[]) AND provider_payment_id = $2
+      WHERE ${IN_ACCOUNTS} connection_id = ANY ($1::text[]) AND provider_payment_id = $2
         AND provider_payment_id IS NOT NULL LIMIT 1000`,
   },
 };
@@ -181,10 +191,10 @@ export async function findPaymentsByReference(
   reference: string,
 ): Promise<FoundPayment[]> {
   const { accountIds } = search;
-  const ours = await database.query<Due>(BY_REFERENCE.merchant, [accountIds, reference]);
-  const theirs = await database.query<Due>(BY_REFERENCE.provider, [connectionIds, reference]);
+  const ours = await searchAccounts<Due>(database, BY_REFERENCE.merchant, [accountIds, reference]);
+  const theirs = await searchAccounts<Due>(database, BY_REFERENCE.provider, [connectionIds, reference]);
   const found = new Map<string, Due>();
-  for (const one of [...ours.rows, ...theirs.rows]) {
+  for (const one of [...ours, ...theirs]) {
     if (accountIds.includes(one.accountId)) found.set(`${one.accountId} ${one.id}`, one);
   }
   return readFound(database, [...found.values()], search);
