@@ -33,7 +33,7 @@ onCitus(
       if (!first || !second) throw new Error('the test needs two nodes');
       [healthy, hanging] = [first, second];
       for (const { accountId } of [healthy, hanging]) {
-        await insertAccount(database, { id: accountId, name: '', secretAlways: false });
+        await insertAccount(database, { id: accountId, name: '', publicKeyMay: 'PAYMENTS' });
         await insertPublicKey(database, `pk-${accountId}`, accountId);
       }
       await database.close();

@@ -55,13 +55,13 @@ onCitus('distributing a database (skipped unless CITUS_URL names a coordinator)'
     await database.close();
   });
 
-  it('migrating a distributed database distributes a table that a migration has added', async () => {
-    const database = open();
+  it('two replicas that migrate a distributed database at once distribute a table that a migration has added', async () => {
+    const replicas = [open(), open()];
     await runIn(url, "SELECT undistribute_table('single_use')");
-    await migrate(database, MIGRATIONS);
+    await Promise.all(replicas.map((database) => migrate(database, MIGRATIONS)));
     const placed = "SELECT partmethod FROM pg_dist_partition WHERE logicalrelid = 'single_use'::regclass";
     expect(await runIn(url, placed)).toEqual([{ partmethod: 'h' }]);
-    await database.close();
+    for (const database of replicas) await database.close();
   });
 
   it('every node that stores accounts can be asked whether it accepts writes', async () => {

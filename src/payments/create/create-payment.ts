@@ -1,7 +1,7 @@
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { OverloadError, ServiceError } from '#src/service-error.ts';
 import { type Claim, claimGrouped } from '#src/store/engine/claim-payment.ts';
-import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
+import { isSurelyNotCommitted, isUnavailable, NodeIllError } from '#src/store/engine/database-error.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { findByKey, type KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
@@ -182,8 +182,8 @@ async function claimKey(
       if (error instanceof AlreadyUsedError) throw error;
       mayBeClaimed ||= !isSurelyNotCommitted(error);
       if (!mayBeClaimed) return orUnavailable(Promise.reject(error));
-      if (!isUnavailable(error) || performance.now() > beforeMs)
-        throw inProgress(deps.patience, 'payment', error);
+      const isVain = !isUnavailable(error) || error instanceof NodeIllError;
+      if (isVain || performance.now() > beforeMs) throw inProgress(deps.patience, 'payment', error);
       await new Promise((resolve) => setTimeout(resolve, CLAIM_PAUSE_MS));
     }
   }

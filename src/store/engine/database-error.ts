@@ -5,10 +5,19 @@ import pg from 'pg';
  * down, or all connections were in use for too long.
  */
 export class DatabaseUnavailableError extends Error {
-  override readonly name = 'DatabaseUnavailableError';
+  override readonly name: string = 'DatabaseUnavailableError';
 
   constructor(cause: unknown) {
     super(`cannot connect to the database: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Thrown if a statement needs a node that is known to be ill, so nothing was run, and trying again soon is in vain. */
+export class NodeIllError extends DatabaseUnavailableError {
+  override readonly name = 'NodeIllError';
+
+  constructor(node: string, ill: string) {
+    super(new Error(`the node ${node} ${ill}`));
   }
 }
 

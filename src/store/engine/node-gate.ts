@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Database, Statement } from './database.ts';
-import { DatabaseUnavailableError } from './database-error.ts';
+import { DatabaseUnavailableError, NodeIllError } from './database-error.ts';
 import { scopeOf } from './statement-scope.ts';
 
 /** The nodes of a distributed database, as a gate asks about them. */
@@ -82,7 +82,7 @@ export function createNodeGate(
   function requireWell(node: string | undefined): void {
     for (const [name, { ill }] of known) {
       if (ill === undefined || (node !== undefined && node !== name)) continue;
-      throw new DatabaseUnavailableError(new Error(`the node ${name} ${ill}`));
+      throw new NodeIllError(name, ill);
     }
   }
 

@@ -1,5 +1,6 @@
+import pg from 'pg';
 import type { Queries } from './database.ts';
-import { DatabaseUnavailableError, isNodeUnreachable, isTimeout, isUnavailable } from './database-error.ts';
+import { isNodeUnreachable, isTimeout, isUnavailable } from './database-error.ts';
 import { type AccountNode, findNodeOfAccount, listAccountNodes } from './distribution.ts';
 import { findUnsafeSettingsOfNode } from './durability.ts';
 import type { NodeSource } from './node-gate.ts';
@@ -53,9 +54,14 @@ export function createNodeSource(database: Queries, questions: Queries, allowUns
   };
 }
 
-/** @throws the error itself if it says nothing about the node. */
+/**
+ * Returns the fault that an error reveals.
+ *
+ * @throws the error itself if it says nothing about the node: only the coordinator's answers do. A lost connection, or a
+ *   wait that this process gave up, may be the fault of the coordinator or of this machine.
+ */
 function illnessOf(error: unknown): string {
-  if (error instanceof DatabaseUnavailableError || !isUnavailable(error)) throw error;
+  if (!(error instanceof pg.DatabaseError) || !isUnavailable(error)) throw error;
   if (isTimeout(error)) return 'does not respond';
-  return isNodeUnreachable(error) ? 'cannot be reached' : `refuses writes: ${(error as Error).message}`;
+  return isNodeUnreachable(error) ? 'cannot be reached' : `refuses writes: ${error.message}`;
 }
