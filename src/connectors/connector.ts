@@ -11,6 +11,8 @@ import type { Outcome } from './outcome.ts';
 export type Connector = {
   /** The name that a catalogue's connection gives in `connector`. */
   readonly name: string;
+  /** The provider's later reports that correct its earlier ones. Outcomes carry the rows of this table in `corrects`. */
+  readonly corrections: Corrections;
   /**
    * Opens a connection (an account's credentials at the provider).
    *
@@ -111,6 +113,15 @@ export type ProviderConnection = {
   close(): Promise<void>;
 };
 
+/**
+ * A provider's later reports that correct its earlier, final ones: by what they are about, and by the later report, the
+ * earlier reports, each as the `status` of its provider data. An opposite that is not listed changes nothing and raises
+ * an alarm.
+ */
+export type Corrections = Readonly<
+  Record<'payment' | 'capture' | 'refund', Readonly<Record<string, readonly string[]>>>
+>;
+
 /** The slots of a connection: one for each of its calls in flight. */
 export type CallSlots = {
   /** Returns true if a payment could take a slot now. */
@@ -178,6 +189,8 @@ export type LookUp = {
    */
   readonly close: boolean;
   readonly of: LookedUp;
+  /** true: refunds of the payment are recorded, which the provider may have changed since. */
+  readonly isRefunded?: boolean;
   readonly hint?: Hint;
 };
 
@@ -264,10 +277,10 @@ export type SignedOutcome = {
   /** The outcome is about the capture that a purchase includes; it says nothing about an authorization. */
   readonly ofPurchase?: true;
   /**
-   * Status, in a transaction's provider data, of the event that undoes this outcome. If that event is already recorded,
-   * this report is outdated.
+   * When the event happened, according to the provider. An event that is older than the last one about the same
+   * transaction changes nothing.
    */
-  readonly undoneBy?: string;
+  readonly at?: Date;
   /**
    * Set if the notification reports a capture or refund of this transaction, which has its own `providerPaymentId`. It
    * was made at the provider itself, or the notification does not identify our transaction for it.

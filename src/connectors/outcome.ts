@@ -25,6 +25,8 @@ export type Totals = {
   readonly mayCountDisputes?: true;
   /** The captures and refunds that make up the totals. undefined: the provider does not name them. */
   readonly movements?: readonly Movement[];
+  /** The provider's ids of the refunds that it lists as failed. */
+  readonly failedRefunds?: readonly (string | undefined)[];
 };
 
 /** A capture or refund in a payment's totals. A purchase's own capture is not listed. */
@@ -60,10 +62,11 @@ type Named = {
 /** Field of the two outcomes that may change a final state. */
 type Correcting = {
   /**
-   * The provider's correction: a capture or a refund that was reported as done has failed, or a declined payment is
-   * approved. Only a signed notification reports this.
+   * The earlier reports that this one corrects, by the status in their provider data, from the connector's table of
+   * corrections: a capture or a refund that was reported as done has failed or the reverse, or a declined payment is
+   * approved.
    */
-  readonly corrects?: true;
+  readonly corrects?: readonly string[];
 };
 
 /** The KNOWN state of a transaction after a call. A `switch` over it ends in `assertNever`. */

@@ -198,11 +198,20 @@ export function approvedOutcome(
     readonly reference?: string;
     readonly providerPaymentId?: string;
     readonly alarm?: true;
-    readonly corrects?: true;
+    readonly corrects?: readonly string[];
   },
   authorizationCode = '',
 ): Outcome {
   return { kind: 'approved', ...reported, authorizationCode, retrievalReferenceNumber: '' };
+}
+
+/** Returns the field of an outcome that names the earlier reports which a report corrects. @param row by later report. */
+export function correcting(
+  row: Readonly<Record<string, readonly string[]>>,
+  later: string,
+): { readonly corrects?: readonly string[] } {
+  const corrects = Object.hasOwn(row, later) ? row[later] : undefined;
+  return corrects ? { corrects } : {};
 }
 
 /** Builds the outcome of a transaction that, according to the provider, did not happen and never will. */

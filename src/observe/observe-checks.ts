@@ -12,6 +12,7 @@ const ALARMS = {
     'the provider reports a different amount or currency, or an operation that the payment does not allow',
   ),
   contradiction: alarmingOutcome('the provider reports the opposite of the final state in the record'),
+  overdue: alarmingOutcome('a signed notification has waited for an hour, and still cannot be applied'),
 } as const;
 
 /** Counts and logs the results of checks. */

@@ -49,7 +49,7 @@ it('an opened catalogue has its types, routes, issuers and connections', async (
 
 it('an opened connection removes card numbers from outcomes', async () => {
   const echo: Connector = {
-    name: 'sandbox',
+    ...sandboxConnector,
     connect: (settings, context) => ({
       ...sandboxConnector.connect(settings, context),
       pay: async () => ({ kind: 'unknown', detail: 'card 4111-1111-1111-1111', providerData: undefined }),

@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Connector, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import type { Secret } from '#src/secret.ts';
 import { freePort } from '../support/free-port.ts';
 import { brokenAnswers, ENDLESS_ANSWERS } from './broken-answers.ts';
 import { type ConformingCall, describeCalls, expectNamed, untilAsked } from './conformance-calls.ts';
+import { type ConformingCorrections, describeCorrections } from './conformance-corrections.ts';
 import type { ConformingAnswer } from './conforming-answers.ts';
 import {
   httpAnswer,
@@ -20,15 +21,11 @@ import {
 } from './scripted-server.ts';
 
 /** The provider's side of the suite, supplied by a connector's test. */
-export type ConformingConnector = {
-  readonly connector: Connector;
+export type ConformingConnector = ConformingCorrections & {
   /** The connection's settings for a provider at `baseUrl`. */
   settings(baseUrl: string, timeoutMs: number): JsonObject;
   readonly secrets: Readonly<Record<string, Secret>>;
-  /**
-   * A fresh attempt, with a card or a redirect. Every outcome is searched for a card's number and security
-   * code.
-   */
+  /** A fresh attempt, with a card or a redirect. Every outcome is searched for a card's secrets. */
   attempt(): PaymentAttempt;
   /** The provider's approval of an attempt. */
   approval(attempt: PaymentAttempt): { status: number; body: JsonObject };
@@ -62,7 +59,7 @@ export type ConformingConnector = {
 const TIMEOUT_MS = 10_000;
 /** Deadline of a call that nothing else ends. */
 const SHORT_TIMEOUT_MS = 500;
-/** Time after its deadline within which a call may end on a busy machine. */
+/** Time after its deadline within which a call may end. */
 const SLACK_MS = 5_000;
 const PROVIDER_ID = 'PROVIDER_UNDER_TEST';
 const TLS_DIRECTORY = join(import.meta.dirname, '../support/tls');
@@ -141,6 +138,8 @@ export function describeConformance(subject: ConformingConnector): void {
         });
       }
     });
+
+    describeCorrections(subject, () => suite.connect('http://127.0.0.1:1').capabilities);
 
     describe('probes', () => {
       it('a probe finds a provider that responds', async () => {

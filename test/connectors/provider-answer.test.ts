@@ -236,7 +236,7 @@ it('a value is read only if it has the expected type and form', () => {
 });
 
 it('an approval without a code has an empty code', () => {
-  const reported = { providerData: create(ProviderDataSchema), reference: 'theirs', corrects: true } as const;
+  const reported = { providerData: create(ProviderDataSchema), reference: 'theirs', corrects: [''] } as const;
   const approved = { kind: 'approved', ...reported, retrievalReferenceNumber: '' };
   expect(approvedOutcome(reported)).toEqual({ ...approved, authorizationCode: '' });
   expect(approvedOutcome(reported, 'A1')).toEqual({ ...approved, authorizationCode: 'A1' });

@@ -24,7 +24,7 @@ const DECLINED: Outcome = {
   providerData: create(ProviderDataSchema, { status: 'NO' }),
 };
 const CORRECTED: Outcome = {
-  ...{ kind: 'approved', providerPaymentId: 'paid-1', corrects: true, authorizationCode: 'A1' },
+  ...{ kind: 'approved', providerPaymentId: 'paid-1', corrects: ['NO'], authorizationCode: 'A1' },
   ...{ retrievalReferenceNumber: '', providerData: create(ProviderDataSchema, { status: 'YES' }) },
 };
 

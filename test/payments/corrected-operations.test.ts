@@ -25,12 +25,12 @@ onPaymentsElsewhere();
 
 const DAY_MS = 86_400_000;
 
-/** Applies the signed report about an operation. */
+/** Applies the signed report about an operation. @param options.day when it happened; a failure a day later. */
 async function sign(
   { transactions }: Payment,
   status: 'DONE' | 'FAILED',
   minorUnits = 10_000n,
-  { on = deps, corrects = true } = {},
+  { on = deps, corrects = true, day = status === 'DONE' ? 1 : 2 } = {},
 ) {
   const told = { providerData: create(ProviderDataSchema, { status }), providerPaymentId: 'operation-1' };
   const approved = {
@@ -39,17 +39,11 @@ async function sign(
     authorizationCode: '',
     retrievalReferenceNumber: '',
   } as const;
-  const declined = {
-    kind: 'declined',
-    ...told,
-    iso8583Code: '05',
-    advice: 'NONE',
-    ...(corrects && { corrects }),
-  } as const;
-  const report: SignedOutcome = {
-    ...{ outcome: status === 'DONE' ? approved : declined, minorUnits, currency: 'USD' },
-    ...(status === 'DONE' && { undoneBy: 'FAILED' }),
-  };
+  const declined = { kind: 'declined', ...told, iso8583Code: '05', advice: 'NONE' } as const;
+  const earlier = status === 'DONE' ? ['FAILED'] : ['', 'DONE'];
+  const outcome = { ...(status === 'DONE' ? approved : declined), ...(corrects && { corrects: earlier }) };
+  const at = new Date(day * DAY_MS);
+  const report: SignedOutcome = { outcome, minorUnits, currency: 'USD', at };
   await forgetNews();
   return signed(on, 'ledger', payments.provider.connection, transactions?.id ?? '', report);
 }
@@ -154,7 +148,7 @@ it('two processes that apply a correction concurrently subtract the amount from 
     advice: 'NONE',
     providerData: create(ProviderDataSchema),
   } as const;
-  const outcome = { ...told, corrects: true as const };
+  const outcome = { ...told, corrects: [''] };
   const report = { kind: 'outcome', transactionId, outcome, pauseS: 5 } as const;
   const written = await Promise.all([1, 2, 3].map(() => writeReport(deps, leased, report)));
   expect(written.map((one) => typeof one).sort()).toEqual(['object', 'string', 'string']);

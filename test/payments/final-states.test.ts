@@ -108,17 +108,17 @@ describe('a payment in a final state', () => {
     const payment = await payments.pay({ wallet: true });
     const id = payment.transactions?.id ?? '';
     const { deps, results } = observed();
-    const apply = (told: Outcome, status: string, reference: string, undoneBy?: string) =>
+    const apply = (told: Outcome, status: string, day: number) =>
       signed(deps, 'ledger', payments.provider.connection, id, {
-        ...outcomeOf(told, status, reference),
-        ...(undoneBy !== undefined && { undoneBy }),
+        ...outcomeOf(told, status, 'psp-1'),
+        at: new Date(day * 86_400_000),
       });
-    expect(await apply(DECLINED, 'UNDOING', 'psp-1')).toBe('applied');
-    expect(await apply(APPROVED, 'DOING', 'psp-1', 'UNDOING')).toBe('unchanged');
+    expect(await apply(DECLINED, 'UNDOING', 2)).toBe('applied');
+    expect(await apply(APPROVED, 'DOING', 1)).toBe('unchanged');
     expect([results, await statusOf(id)]).toEqual([[], 'DECLINED']);
-    // Another charge of the payment, or a charge that was never undone, is missing from the record.
-    await apply(APPROVED, 'DOING', 'psp-2', 'UNDOING');
-    await apply(APPROVED, 'DOING', 'psp-1', 'ANOTHER');
+    // A charge that was made after the undoing is missing from the record.
+    await apply(APPROVED, 'DOING', 3);
+    await apply(APPROVED, 'DOING', 4);
     expect(results).toEqual(['contradiction', 'contradiction']);
   });
 

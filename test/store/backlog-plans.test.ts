@@ -135,7 +135,13 @@ const everything = { accountIds: [ACCOUNT_ONE], status: undefined, from: undefin
 const served: OpenNews = {
   ...{ accountId: ACCOUNT_ONE, connectionId: 'silent', deduplicationKey: '1', subject: 0 },
   ...{ providerPaymentId: undefined, dispute: undefined, body: Buffer.alloc(0), query: '', headers: '{}' },
-  ...{ kind: 'notification', receivedAt: new Date(), ageMs: 0, readAt: '2999-01-01T00:00:00Z' },
+  ...{
+    kind: 'notification',
+    receivedAt: new Date(),
+    ageMs: 0,
+    isTried: false,
+    readAt: '2999-01-01T00:00:00Z',
+  },
 };
 
 it.each<[AgedRows, string]>([

@@ -8,6 +8,7 @@ import {
   isTextLike,
   pageAddress,
   type Read,
+  type Reader,
   textLike,
   textOf,
   withoutFields,
@@ -53,11 +54,18 @@ export const readAnswer = withRaw(
 /** A response of the Checkout API. */
 export type Answer = Read<typeof readAnswer>;
 
+/** Reads a date in ISO 8601. */
+const dateOf: Reader<Date | undefined> = (value) => {
+  const ms = Date.parse(textOf(value));
+  return Number.isNaN(ms) ? undefined : new Date(ms);
+};
+
 /** Reads an item of a notification. */
 export const readItem = withRaw(
   fields({
     ...each(textOf, 'pspReference', 'originalReference', 'merchantAccountCode', 'merchantReference'),
     ...each(textOf, 'eventCode', 'success', 'reason'),
+    eventDate: dateOf,
     amount: asIs,
     additionalData,
   }),

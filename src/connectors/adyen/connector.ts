@@ -22,7 +22,7 @@ import {
   isTechnicalCancelTaken,
 } from './from-provider.ts';
 import { toAdyenAmount } from './money.ts';
-import { readNotifications } from './notifications.ts';
+import { CORRECTIONS, readNotifications } from './notifications.ts';
 import { type AdyenSettings, readSettings } from './settings.ts';
 import {
   detailsRequest,
@@ -39,7 +39,7 @@ import {
  * capture, cancel and refund, and of a payment whose response was lost. A payment without a notification is canceled
  * using our reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
  */
-export const adyenConnector: Connector = { name: 'adyen', connect };
+export const adyenConnector: Connector = { name: 'adyen', corrections: CORRECTIONS, connect };
 
 /** The context of one call of a connection. */
 type Call = { readonly send: Send; readonly settings: AdyenSettings; readonly shownAs: ShownAs };
@@ -94,7 +94,8 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       send: (query) => cancelTechnically(query, call()),
     },
     repeatOperation: (query) => repeatOperation(query, call()),
-    readNotification: async (notification) => readNotifications(notification, hmacKeys, shownAs),
+    readNotification: async (notification, nowMs) =>
+      readNotifications(notification, hmacKeys, shownAs, nowMs),
     probe: () => probe(call()),
     close,
   };

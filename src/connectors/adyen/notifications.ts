@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type {
+  Corrections,
   NotificationReading,
   NotificationSubject,
   OperationKind,
@@ -12,6 +13,7 @@ import {
   alarmingOutcome,
   approvedOutcome,
   asIs,
+  correcting,
   fields,
   isJsonObject,
   isTextLike,
@@ -48,6 +50,7 @@ const CAPTURE_FAILED = 'CAPTURE_FAILED';
 const CANCEL_OR_REFUND = 'CANCEL_OR_REFUND';
 const REFUND = 'REFUND';
 const REFUND_FAILED = 'REFUND_FAILED';
+const REFUNDED_REVERSED = 'REFUNDED_REVERSED';
 const TECHNICAL_CANCEL = 'TECHNICAL_CANCEL';
 
 const MEANINGS: Readonly<Record<string, Meaning>> = {
@@ -57,7 +60,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   [REFUND]: done('refund'),
   [CAPTURE_FAILED]: undone('capture'),
   [REFUND_FAILED]: undone('refund'),
-  REFUNDED_REVERSED: undone('refund'),
+  [REFUNDED_REVERSED]: undone('refund'),
   // Adyen found the payment by our reference and canceled it. A failure to find it proves nothing: the payment may
   // still arrive.
   [TECHNICAL_CANCEL]: undone('payment'),
@@ -66,14 +69,30 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   EXPIRE: { of: 'payment', success: 'expired' },
 };
 
-/** Events that, if successful, correct an earlier report of the opposite. */
-const CORRECTIONS: ReadonlySet<string> = new Set([AUTHORISATION, CAPTURE_FAILED, REFUND_FAILED]);
+/**
+ * Adyen's corrections. An event that reports success corrects the listed ones: a capture or a refund that failed may
+ * be made again by Adyen itself, and fail again. Answers to a payment show their result code.
+ */
+export const CORRECTIONS: Corrections = {
+  payment: {
+    [AUTHORISATION]: [
+      ...[AUTHORISATION, 'Refused', 'Cancelled', 'Error'],
+      ...['RedirectShopper', 'ChallengeShopper', 'IdentifyShopper'],
+    ],
+  },
+  capture: { [CAPTURE]: [CAPTURE, CAPTURE_FAILED], [CAPTURE_FAILED]: [CAPTURE] },
+  refund: {
+    [REFUND]: [REFUND, REFUND_FAILED, REFUNDED_REVERSED],
+    [REFUND_FAILED]: [REFUND],
+    [REFUNDED_REVERSED]: [REFUND],
+  },
+};
 
-/** The event that undoes a success, by the event that reports the success. The two may arrive in either order. */
-const UNDONE_BY: Readonly<Record<string, string>> = {
-  [AUTHORISATION]: TECHNICAL_CANCEL,
-  [CAPTURE]: CAPTURE_FAILED,
-  [REFUND]: REFUND_FAILED,
+/** The rows of all corrections; no event is about two things. */
+const CORRECTED: Readonly<Record<string, readonly string[]>> = {
+  ...CORRECTIONS.payment,
+  ...CORRECTIONS.capture,
+  ...CORRECTIONS.refund,
 };
 
 /** DISPUTE_DEFENSE_PERIOD_ENDED is deliberately missing: it may end an inquiry, which took no money. */
@@ -89,15 +108,19 @@ const DISPUTES: Readonly<Record<string, DisputeStage>> = {
   SCHEME_ARBITRATION_LOST: 'lost',
 };
 
+/** Time by which Adyen's clock may be ahead of ours. */
+const MAX_AHEAD_MS = 5 * 60_000;
+
 /**
- * Reads notifications that Adyen posted to our endpoint; pure. Adyen has no look-up, so only the signed fields are
- * trusted. The signature covers no time, but a replayed notification has the same deduplication key and changes
- * nothing.
+ * Reads notifications that Adyen posted to our endpoint; pure. Adyen has no look-up, so only the signed fields decide
+ * what happened. The signature covers no time. The event's date therefore only orders genuine reports about the same
+ * transaction, and tells a repeated event from one that was delivered again.
  */
 export function readNotifications(
   { body }: RawNotification,
   hmacKeys: readonly Secret[],
   shownAs: ShownAs,
+  nowMs: number,
 ): NotificationReading {
   const list = readJsonObject(body)?.notificationItems;
   const all = (Array.isArray(list) ? list : []).map((entry) => readEntry(entry).NotificationRequestItem);
@@ -105,11 +128,22 @@ export function readNotifications(
   if (all.length === 0 || all.length > MAX_ITEMS || !items.every((item) => isSigned(item, hmacKeys))) {
     return forged('the signature is missing or wrong');
   }
-  const subjects = items.flatMap((item) => subjectsOf(item, shownAs));
+  const subjects = items.flatMap((item) => subjectsOf(item, shownAs).map((one) => dated(one, item, nowMs)));
   if (subjects.length === 0) return { kind: 'ignored', acknowledgement: ACKNOWLEDGEMENT };
-  const keys = items.map((item) => signedFields(item).join(':')).join('\n');
+  const keys = items.map((item) => [...signedFields(item), ...repeatOf(item)].join(':')).join('\n');
   const deduplicationKey = createHash('sha256').update(keys).digest('base64url');
   return { kind: 'about', deduplicationKey, subjects, acknowledgement: ACKNOWLEDGEMENT };
+}
+
+/** Returns the part of an event's deduplication key that tells its repetitions apart, if the event may be repeated. */
+function repeatOf({ eventCode, eventDate }: Item): readonly string[] {
+  return Object.hasOwn(CORRECTED, eventCode) && eventDate ? [eventDate.toISOString()] : [];
+}
+
+/** Adds the event's date to a subject. A date ahead of our clock is ignored, since it would outlast all later events. */
+function dated(subject: NotificationSubject, { eventDate: at }: Item, nowMs: number): NotificationSubject {
+  const isPast = at && at.getTime() <= nowMs + MAX_AHEAD_MS;
+  return subject.signed && isPast ? { ...subject, signed: { ...subject.signed, at } } : subject;
 }
 
 const readEntry = fields({ NotificationRequestItem: readItem });
@@ -242,9 +276,7 @@ function signed(
 ): Pick<NotificationSubject, 'signed'> {
   const money = fromAdyenAmount(item.amount);
   if (!money) return {};
-  const undoneBy = ended === 'approved' ? UNDONE_BY[item.eventCode] : undefined;
-  const outcome = outcomeOf(item, ended, pspReference, shownAs);
-  return { signed: { outcome, ...money, ...(undoneBy !== undefined && { undoneBy }) } };
+  return { signed: { outcome: outcomeOf(item, ended, pspReference, shownAs), ...money } };
 }
 
 /** Builds the outcome. The code of a refusal is in an unsigned field, so it is shown but decides nothing. */
@@ -254,12 +286,9 @@ function outcomeOf(item: Item, ended: Ended, pspReference: string | undefined, s
   providerData.subStatus = item.success === 'true' ? 'success' : 'failure';
   providerData.responseMessage = ended === 'declined' ? item.reason : '';
   // Only successful events are corrections: a refusal of a previously approved payment is not.
-  const isCorrection = item.success === 'true' && CORRECTIONS.has(eventCode);
-  const reported = {
-    ...{ providerData, ...namesOf(pspReference) },
-    ...(isCorrection && { corrects: true as const }),
-  };
+  const corrects = item.success === 'true' ? correcting(CORRECTED, eventCode) : {};
+  const reported = { providerData, ...namesOf(pspReference) };
   if (ended === 'expired') return { kind: 'expired', ...reported };
-  if (ended === 'declined') return { kind: 'declined', ...reported, ...SOFT_DECLINE };
-  return approvedOutcome(reported, item.additionalData.authCode);
+  if (ended === 'declined') return { kind: 'declined', ...reported, ...corrects, ...SOFT_DECLINE };
+  return approvedOutcome({ ...reported, ...corrects }, item.additionalData.authCode);
 }

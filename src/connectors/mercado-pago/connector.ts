@@ -15,7 +15,7 @@ import { bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
 import { accountAt, openProviderClient } from '#src/connectors/provider-client.ts';
 import { isErrorBody, readPayment, readSearch } from './answers.ts';
 import { sendPreference } from './creation.ts';
-import { fromCreation, fromRefundResult } from './from-provider.ts';
+import { CORRECTIONS, fromCreation, fromRefundResult } from './from-provider.ts';
 import { type Call, lookUp } from './look-up.ts';
 import { verifyNotification } from './notifications.ts';
 import { fromNotifiedPayment } from './payments.ts';
@@ -35,7 +35,7 @@ import {
  * to it. Mercado Pago then takes the money by itself, and look-ups find the payments by our reference. Settings: see
  * settings.ts.
  */
-export const mercadoPagoConnector: Connector = { name: 'mercado-pago', connect };
+export const mercadoPagoConnector: Connector = { name: 'mercado-pago', corrections: CORRECTIONS, connect };
 
 const CAPABILITIES: Capabilities = { ...CARDS_ONLY, methods: ['wallet_redirect'], refunds: 'several' };
 /** Enough for a search that returns fifty payments. */

@@ -1,9 +1,11 @@
 import type { JsonValue } from '@bufbuild/protobuf';
+import type { Corrections } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import type { Movement, Outcome, Totals } from '#src/connectors/outcome.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
+  correcting,
   fromResult,
   isSuccess,
   readJsonObject,
@@ -60,6 +62,13 @@ export function fromRefundResult(result: HttpResult, paymentId: string, asked: A
   );
 }
 
+/** Mercado Pago's corrections: a refund may be rejected or canceled after it was approved. */
+export const CORRECTIONS: Corrections = {
+  payment: {},
+  capture: {},
+  refund: { rejected: ['approved'], cancelled: ['approved'], approved: ['rejected', 'cancelled'] },
+};
+
 /** Reads the outcome of a refund from its object. */
 export function fromRefund(refund: Refund, paymentId: string, asked: Asked): Outcome {
   const { id, amount, status, payment_id } = refund;
@@ -69,14 +78,15 @@ export function fromRefund(refund: Refund, paymentId: string, asked: Asked): Out
   if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(refund.raw, asked.shownAs);
   const reported = { providerData, reference: id, providerPaymentId: id };
+  const corrects = correcting(CORRECTIONS.refund, status);
   switch (status) {
     case 'approved':
-      return approvedOutcome(reported);
+      return approvedOutcome({ ...reported, ...corrects });
     case 'in_process':
       return { kind: 'pending', ...reported };
     case 'rejected':
     case 'cancelled':
-      return { kind: 'declined', ...reported, ...SOFT_DECLINE };
+      return { kind: 'declined', ...reported, ...corrects, ...SOFT_DECLINE };
     default:
       return unknownOutcome('the refund has an unknown status', providerData);
   }
@@ -97,7 +107,9 @@ export function totalsOf(
       : undefined;
   });
   if (!movements.every((one) => one !== undefined)) return undefined;
-  return { captured, refunded: movements.reduce((sum, one) => sum + one.minorUnits, 0n), movements };
+  const refunded = movements.reduce((sum, one) => sum + one.minorUnits, 0n);
+  const failed = refunds.filter(({ status }) => status === 'rejected' || status === 'cancelled');
+  return { captured, refunded, movements, failedRefunds: failed.map(({ id }) => id) };
 }
 
 /** Returns true if a response is about an account other than the one in the connection's settings. */

@@ -85,8 +85,7 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
   const payments = await readPayments(query.hint?.providerPaymentId, known.paymentId, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
   const decision = fromPayments(payments.found, preferenceId, asked);
-  if (decision.kind === 'approved')
-    return withLaterNews(decision, query.hint?.providerPaymentId, send, asked);
+  if (decision.kind === 'approved') return withLaterNews(decision, query, send, asked);
   if (decision.kind !== 'open') return decision;
 
   const { failed } = decision;
@@ -149,10 +148,11 @@ function closedForMs(
  */
 async function withLaterNews(
   approved: Extract<Outcome, { kind: 'approved' }>,
-  reportedId: string | undefined,
+  { hint, isRefunded: hasRefunds = false }: LookUp,
   send: Send,
   asked: Asked,
 ): Promise<Outcome> {
+  const reportedId = hint?.providerPaymentId;
   if (reportedId === undefined) return approved;
   const answer = await read(send, getPayment(reportedId));
   if ('fault' in answer) return unknownOutcome(answer.fault);
@@ -162,7 +162,8 @@ async function withLaterNews(
   // During a dispute, it is still undecided who gets the money. A second payment does not belong to this transaction.
   const isOwn = parseReference(approved.reference).paymentId === reportedId;
   if (!isOwn || (status !== 'approved' && status !== 'refunded')) return reported;
-  const refunds = isRefunded || status === 'refunded' ? await readRefunds(reportedId, send) : { found: [] };
+  const mustRead = isRefunded || hasRefunds || status === 'refunded';
+  const refunds = mustRead ? await readRefunds(reportedId, send) : { found: [] };
   if ('fault' in refunds) return unknownOutcome(refunds.fault);
   const totals = totalsOf(refunds.found, reportedId, asked);
   return totals ? { ...reported, totals } : alarmingOutcome("the payment's refunds are unreadable");

@@ -13,7 +13,7 @@ import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-ans
 import { accountAt } from '#src/connectors/provider-client.ts';
 import { isErrorBody, readOrder, readTransaction } from './answers.ts';
 import { sendOrder } from './creation.ts';
-import { type Asked, fromAnswer, fromCreation, fromOrder, fromRefund } from './from-provider.ts';
+import { type Asked, CORRECTIONS, fromAnswer, fromCreation, fromOrder, fromRefund } from './from-provider.ts';
 import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
 import { openPayPalClient } from './paypal-client.ts';
@@ -25,7 +25,7 @@ import { createVerification } from './verification.ts';
  * Connector for PayPal's Orders v2: a wallet to which the payer is redirected. Neither the creation of an order nor the
  * payer's approval moves money; only `complete`, which captures the order, does. Settings: see settings.ts.
  */
-export const paypalConnector: Connector = { name: 'paypal', connect };
+export const paypalConnector: Connector = { name: 'paypal', corrections: CORRECTIONS, connect };
 
 /** Wallet payments are never only authorized, so there is nothing to capture or cancel. */
 const CAPABILITIES: Capabilities = {

@@ -1,11 +1,13 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
+import type { Corrections } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import type { Movement, Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
   approvedOutcome,
+  correcting,
   differingMoney,
   fromResult,
   isSuccess,
@@ -109,7 +111,15 @@ export function withTotals(outcome: Outcome, order: Order, { money }: Asked): Ou
     return { ...outcome, providerData: { ...outcome.providerData, responseMessage: alarm }, alarm: true };
   }
   const refunded = movements.reduce((sum, one) => sum + one.minorUnits, 0n);
-  const totals = { captured: money.minorUnits, refunded, mayCountDisputes: true, movements } as const;
+  const failed = refunds.filter(({ status }) => status === 'FAILED' || status === 'CANCELLED');
+  const failedRefunds = failed.map(({ id }) => id);
+  const totals = {
+    captured: money.minorUnits,
+    refunded,
+    mayCountDisputes: true,
+    movements,
+    failedRefunds,
+  } as const;
   return { ...outcome, totals };
 }
 
@@ -129,6 +139,13 @@ export function unitOf(order: Order, asked: Asked): { readonly unit: Unit } | Ou
     : answeredAboutAnother('custom_id');
 }
 
+/** PayPal's corrections: a capture or a refund may fail after it was completed. */
+export const CORRECTIONS: Corrections = {
+  payment: { DECLINED: ['COMPLETED'], FAILED: ['COMPLETED'], COMPLETED: ['DECLINED', 'FAILED'] },
+  capture: {},
+  refund: { FAILED: ['COMPLETED'], CANCELLED: ['COMPLETED'], COMPLETED: ['FAILED', 'CANCELLED'] },
+};
+
 /** Reads the outcome of a refund from its object. */
 export function fromRefund(refund: Transaction, asked: Omit<Asked, 'orderId'>): Outcome {
   const { transactionId, money, shownAs } = asked;
@@ -140,14 +157,15 @@ export function fromRefund(refund: Transaction, asked: Omit<Asked, 'orderId'>): 
     providerData: providerDataOf(refund, refund.raw, shownAs),
     ...{ reference: refund.id, providerPaymentId: refund.id },
   };
+  const corrects = correcting(CORRECTIONS.refund, refund.status);
   switch (refund.status) {
     case 'COMPLETED':
-      return approvedOutcome(reported);
+      return approvedOutcome({ ...reported, ...corrects });
     case 'PENDING':
       return { kind: 'pending', ...reported };
     case 'FAILED':
     case 'CANCELLED':
-      return { kind: 'declined', ...reported, ...SOFT_DECLINE };
+      return { kind: 'declined', ...reported, ...corrects, ...SOFT_DECLINE };
     default:
       return contradiction(reported);
   }
@@ -168,17 +186,23 @@ function fromCapture(capture: Transaction, order: Order, asked: Asked): Outcome 
     reference: `${order.id}/${capture.id}`,
     providerPaymentId: capture.id,
   };
+  const corrects = correcting(CORRECTIONS.payment, capture.status);
   switch (capture.status) {
     case 'COMPLETED':
     // The money was taken, even if it was refunded later.
     case 'PARTIALLY_REFUNDED':
     case 'REFUNDED':
-      return approvedOutcome(reported);
+      return approvedOutcome({ ...reported, ...corrects });
     case 'PENDING':
       return { kind: 'pending', ...reported };
     case 'DECLINED':
     case 'FAILED':
-      return { kind: 'declined', ...reported, ...declineByProcessor(capture.processor_response) };
+      return {
+        kind: 'declined',
+        ...reported,
+        ...corrects,
+        ...declineByProcessor(capture.processor_response),
+      };
     default:
       return contradiction(reported);
   }

@@ -13,7 +13,7 @@ import type { HttpRequest } from '#src/connectors/http-client.ts';
 import { turnedAway } from '#src/connectors/provider-answer.ts';
 import { accountAt, openProviderClient } from '#src/connectors/provider-client.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
-import { fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
+import { CORRECTIONS, fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
 import { readNotification } from './notifications.ts';
 import { isNeverReceived } from './read-answer.ts';
 import { readSettings } from './settings.ts';
@@ -27,7 +27,7 @@ import {
 } from './to-provider.ts';
 
 /** Connector for the simulated provider, over HTTP. Settings: see settings.ts. */
-export const sandboxConnector: Connector = { name: 'sandbox', connect };
+export const sandboxConnector: Connector = { name: 'sandbox', corrections: CORRECTIONS, connect };
 
 /** Card number for which the connector connects to an address where nothing listens. */
 export const CONNECTION_REFUSED_CARD = '4000000000005001';

@@ -1,8 +1,8 @@
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { LookUp, Operation, OperationKind } from '#src/connectors/connector.ts';
+import type { Corrections, LookUp, Operation, OperationKind } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
-import { approvedOutcome, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { approvedOutcome, correcting, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { declineByScheme } from '#src/connectors/refusal.ts';
 import type { Answer } from './answers.ts';
 import {
@@ -164,12 +164,19 @@ function readWallet(answer: Answer, reported: Reported, httpStatus: number): Out
   }
 }
 
+const OPERATION = { failed: ['succeeded'], succeeded: ['failed'] };
+
+/** The provider's corrections: a capture or a refund may fail after it succeeded, and be made again. */
+export const CORRECTIONS: Corrections = { payment: {}, capture: OPERATION, refund: OPERATION };
+
 const readOperation: ReadOutcome = (answer, reported, httpStatus) => {
-  const { status, response_code: code } = answer;
+  const { object, status, response_code: code } = answer;
+  const isCorrected = object === OBJECTS.capture || object === OBJECTS.refund;
+  const corrects = isCorrected ? correcting(OPERATION, status) : {};
   if (!RESPONSE_CODE.test(code)) return undefined;
   if (status === 'failed' && code !== APPROVED)
-    return { kind: 'declined', ...reported, ...declineByScheme(code) };
+    return { kind: 'declined', ...reported, ...corrects, ...declineByScheme(code) };
   if (httpStatus === DECLINED || code !== APPROVED) return undefined;
   if (status === 'pending') return { kind: 'pending', ...reported };
-  return status === 'succeeded' ? approvedOutcome(reported) : undefined;
+  return status === 'succeeded' ? approvedOutcome({ ...reported, ...corrects }) : undefined;
 };

@@ -5,7 +5,14 @@ import type { ConnectContext, Connector, Operation, ProviderConnection } from '#
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome, bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
 import { accountAt, openProviderClient, type ProviderCall } from '#src/connectors/provider-client.ts';
-import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } from './from-provider.ts';
+import {
+  type AskedIntent,
+  CORRECTIONS,
+  fromAnswer,
+  fromIntent,
+  fromRefund,
+  referringTo,
+} from './from-provider.ts';
 import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
 import { readEvent } from './notifications.ts';
@@ -30,7 +37,7 @@ import {
  * nothing, and then confirms the intent, which charges. A look-up can always find the intent and can cancel it, after
  * which Stripe refuses every confirmation. Settings: see settings.ts.
  */
-export const stripeConnector: Connector = { name: 'stripe', connect };
+export const stripeConnector: Connector = { name: 'stripe', corrections: CORRECTIONS, connect };
 
 type Call = ProviderCall<StripeTarget, StripeSettings>;
 

@@ -1,11 +1,13 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
+import type { Corrections } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import { assertNever, type Movement, type Outcome, type Totals } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
   approvedOutcome,
+  correcting,
   differingMoney,
   fromResult,
   isSuccess,
@@ -113,7 +115,9 @@ export function totalsOf(intent: Intent, refunds: readonly Refund[]): Totals | u
   });
   if (captured === undefined || !returned.every((one) => one !== undefined)) return undefined;
   const refunded = returned.reduce((sum, one) => sum + one.minorUnits, 0n);
-  return { captured, refunded, movements: [...capturesOf(intent, captured), ...returned] };
+  const failed = refunds.filter(({ status: result }) => result === 'failed' || result === 'canceled');
+  const movements = [...capturesOf(intent, captured), ...returned];
+  return { captured, refunded, movements, failedRefunds: failed.map(({ id }) => id) };
 }
 
 /** Returns the capture of an authorization, which Stripe names by the captured charge. */
@@ -121,6 +125,13 @@ function capturesOf({ capture_method, latest_charge: { id } }: Intent, captured:
   if (capture_method !== 'manual' || captured === 0n || id === undefined) return [];
   return [{ type: 'CAPTURE', providerPaymentId: id, minorUnits: captured }];
 }
+
+/** Stripe's corrections: a refund that succeeded may fail for weeks afterwards. */
+export const CORRECTIONS: Corrections = {
+  payment: {},
+  capture: {},
+  refund: { failed: ['succeeded'], canceled: ['succeeded'], succeeded: ['failed', 'canceled'] },
+};
 
 /** Reads the outcome of a refund from Stripe's Refund object. */
 export function fromRefund(body: JsonObject, asked: AskedRefund): Outcome {
@@ -134,15 +145,16 @@ export function fromRefund(body: JsonObject, asked: AskedRefund): Outcome {
 
   const providerData = providerDataOf(refund, body, asked.shownAs);
   const reported = { providerData, reference: refund.id, providerPaymentId: refund.id };
+  const corrects = correcting(CORRECTIONS.refund, refund.status);
   switch (refund.status) {
     case 'succeeded':
-      return approvedOutcome(reported);
+      return approvedOutcome({ ...reported, ...corrects });
     case 'pending':
     case 'requires_action':
       return { kind: 'pending', ...reported };
     case 'failed':
     case 'canceled':
-      return { kind: 'declined', ...reported, ...meaningOf(refund.failure_reason) };
+      return { kind: 'declined', ...reported, ...corrects, ...meaningOf(refund.failure_reason) };
     default:
       return unknownOutcome('the refund has an unknown status', providerData);
   }

@@ -71,7 +71,10 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   const reported = query.reference ?? query.hint?.providerPaymentId;
   const intentId = isTextLike(reported, INTENT_ID) ? reported : await findIntent(query, of, send);
   if (typeof intentId !== 'string') return intentId;
-  const read = () => askForIntent({ ...asked, intentId }, send, withTotals);
+  const read = () =>
+    askForIntent({ ...asked, intentId }, send, (approved, body) =>
+      withTotals(approved, body, send, query.isRefunded),
+    );
   let outcome = await read();
   if (query.close && (outcome === 'open' || outcome.kind === 'redirect')) {
     // The cancel needs no key, since a second cancel changes nothing. Only the state read afterwards counts.
@@ -151,18 +154,23 @@ async function closeOperation(
 async function askForIntent(
   asked: AskedIntent & { readonly intentId: string },
   send: Send,
-  complete = async (approved: Approved, _body: JsonObject, _send: Send): Promise<Outcome> => approved,
+  complete = async (approved: Approved, _body: JsonObject): Promise<Outcome> => approved,
 ): Promise<Outcome | Open> {
   const body = bodyOf(await send(get(intentPath(asked.intentId), { expand: ['latest_charge'] })));
   if (!body) return CANNOT_BE_ASKED;
   const outcome = fromIntent(body, asked);
-  return outcome !== 'open' && outcome.kind === 'approved' ? complete(outcome, body, send) : outcome;
+  return outcome !== 'open' && outcome.kind === 'approved' ? complete(outcome, body) : outcome;
 }
 
-/** Adds a payment's captured and refunded totals; if its charge was refunded, lists the refunds first. */
-async function withTotals(approved: Approved, body: JsonObject, send: Send): Promise<Outcome> {
+/** Adds a payment's captured and refunded totals; if there are or were refunds, lists them first. */
+async function withTotals(
+  approved: Approved,
+  body: JsonObject,
+  send: Send,
+  hasRefunds = false,
+): Promise<Outcome> {
   const intent = readIntent(body);
-  const isRefunded = intent.latest_charge.amount_refunded;
+  const isRefunded = intent.latest_charge.amount_refunded || hasRefunds;
   const list = isRefunded ? await listRefunds(String(intent.id), send) : NO_REFUNDS;
   if (!list) return CANNOT_BE_ASKED;
   if (!list.isWhole) return TOO_MANY;

@@ -57,6 +57,7 @@ export function lookUpOf(
     payerTimeLeftMs: timeLeftMs(found, found.terms),
     close: goesByAge ? mayBeClosed(ageMs, connection, deps.schedule) : isLast || close,
     of: lookedUpTransaction(found.record, transaction, found.transactions, deps.publicUrl(), found.terms),
+    isRefunded: found.transactions.some(({ type }) => type === 'REFUND'),
     ...(hint && { hint }),
   };
 }

@@ -2,12 +2,12 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import type { LeasedConnection } from '#src/connectors/within-lease.ts';
 import { isAlarm } from '../model/contradiction.ts';
-import { beyondBooks, isRefundUndone } from '../model/external.ts';
+import { beyondBooks, changedRefund, isRefundUndone } from '../model/external.ts';
 import { FIRST_CHECK_S, heldPauseS } from '../model/schedule.ts';
 import { isOver } from '../model/state.ts';
 import { type LeasedTransaction, writeReport } from '../write-change.ts';
 import { isAnswered, lookUpOf } from './ask-provider.ts';
-import { recordExternal } from './external-reports.ts';
+import { recheckRefund, recordExternal } from './external-reports.ts';
 import type { Asked, CheckDeps, Found, Prompt } from './found-transaction.ts';
 import { type Release, releaseAuthorization } from './release-authorization.ts';
 
@@ -42,6 +42,8 @@ export async function checkAuthorization(
   }
   const query = lookUpOf(deps, connection, found, { ...prompt, close: false, isLast: false });
   const reported = await connection.lookUp?.(query);
+  const changed = changedRefund(found, reported);
+  if (changed) return { ...(await recheckRefund(deps, leased, changed)), fence };
   const made = beyondBooks(found, reported);
   const mayLapse = isHeld && restS <= 0 && !made;
   const release = mayLapse ? await releaseOf(connection, found, query, reported) : undefined;

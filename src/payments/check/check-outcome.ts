@@ -1,13 +1,14 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { LeasedConnection } from '#src/connectors/within-lease.ts';
 import { contradicts } from '../model/contradiction.ts';
-import { beyondBooks, isRefundUndone } from '../model/external.ts';
+import { correctionOf } from '../model/correction.ts';
+import { beyondBooks, changedRefund, isRefundUndone } from '../model/external.ts';
 import { FIRST_CHECK_S, payerPauseS, reportsMore } from '../model/schedule.ts';
 import { isOpen, isOpenAttempt, isOpenDispute, isOperation } from '../model/state.ts';
 import { endOf, isNothingNew, NO_LOOK_UP, timeLeftMs, withoutLookUp } from '../model/waiting.ts';
 import { type LeasedTransaction, pauseS, writeReport } from '../write-change.ts';
 import { askAbout, isAnswered } from './ask-provider.ts';
-import { recordExternal, reportDispute } from './external-reports.ts';
+import { recheckRefund, recordExternal, reportDispute } from './external-reports.ts';
 import type { Asked, CheckDeps, Found, Prompt } from './found-transaction.ts';
 
 /** Delay from an expiry to the last check, so that a payment made at the last moment is not reported as expired. */
@@ -24,11 +25,19 @@ export async function checkOutcome(
 ): Promise<Asked> {
   const { transaction } = found;
   const { fence } = leased;
-  // A provider without a look-up can report nothing more about a final transaction.
-  if (!connection.lookUp && !isOpen(transaction)) return { result: 'unchanged', checkInS: undefined, fence };
+  // A provider without a look-up can report nothing more about a final transaction. Nor can any other about a final
+  // operation without its reference: its look-up might send the operation again.
+  const isFound = !isOperation(transaction.type) || transaction.reference !== undefined;
+  if (!isOpen(transaction) && !(connection.lookUp && isFound))
+    return { result: 'unchanged', checkInS: undefined, fence };
   const isLast = isLastCheck(found);
   const reported = await askAbout(deps, connection, found, { ...prompt, isLast });
-  const isContradiction = contradicts(reported, transaction) || isRefundUndone(found, reported);
+  const changed = changedRefund(found, reported);
+  if (changed) return { ...(await recheckRefund(deps, leased, changed)), fence };
+  const correction = correctionOf(found, reported, undefined);
+  const isCorrection = correction === 'now' || correction === 'later';
+  const isReversal = contradicts(reported, transaction) && !isCorrection;
+  const isContradiction = isReversal || isRefundUndone(found, reported);
   const about = { transactionId: transaction.id, connectionId: transaction.connectionId };
   deps.checked.learned(about, isContradiction ? 'contradiction' : reported);
   const checkInS = isOpen(transaction) ? nextPauseS(deps, found) : undefined;

@@ -2,6 +2,8 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { LeasedConnection } from '#src/connectors/within-lease.ts';
 import { type LeasedCheck, postponeCheck } from '#src/store/engine/checks.ts';
 import {
+  leaveNews,
+  MAX_NEWS_READ,
   MAX_SETTLED,
   type OpenNews,
   readOpenNews,
@@ -46,15 +48,35 @@ export async function checkTransaction(
   for (const one of signed) {
     const { result, fence } = await believe(deps, connection, current, one, stop);
     current = { ...leased, fence: fence ?? leased.fence };
-    if (result === 'waiting') left.push(one);
-    else await settle(deps, one, result);
+    if (result === 'waiting' || result === 'conflict') {
+      reportWaiting(deps, leased, one, result);
+      left.push(one);
+    } else await settle(deps, one, result);
   }
 
   const { asked, kept, isMore } = await askWith(deps, connection, current, hints, stop);
   left.push(...kept);
   const { fence, checkInS, isScheduled } = asked;
+  await leaveNews(deps.database, left);
   if (fence === undefined || (isScheduled && left.length === 0)) return;
-  await postponeCheck(deps.database, { ...leased, fence }, soonest(checkInS, left, isMore));
+  const isUnread = news.length === MAX_NEWS_READ && news.at(-1)?.isTried === false;
+  await postponeCheck(deps.database, { ...leased, fence }, soonest(checkInS, left, isMore || isUnread));
+}
+
+/** Age from which waiting news is an alarm, whatever it waits for. */
+const OVERDUE_MS = 3_600_000;
+
+/** Raises an alarm for signed news that contradicts its payment, or that has waited for too long. */
+function reportWaiting(
+  { checked }: CheckDeps,
+  { transactionId, connectionId }: LeasedCheck,
+  { ageMs, isTried }: OpenNews,
+  result: 'waiting' | 'conflict',
+): void {
+  const isOverdue = ageMs >= OVERDUE_MS;
+  if (result === 'conflict' && (isOverdue || !isTried))
+    checked.learned({ transactionId, connectionId }, 'contradiction');
+  else if (isOverdue) checked.learned({ transactionId, connectionId }, 'overdue');
 }
 
 /** Maximum number of hints in one check. A hint is tried only if the provider left the previous one unanswered. */

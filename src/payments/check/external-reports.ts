@@ -1,10 +1,12 @@
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import { newId } from '#src/new-id.ts';
+import { recheck } from '#src/store/engine/checks.ts';
 import type { ExternalOperation } from '../model/external.ts';
-import type { TransactionInState } from '../model/state.ts';
+import { FIRST_CHECK_S } from '../model/schedule.ts';
+import type { TransactionInState, TransactionRow } from '../model/state.ts';
 import { type LeasedTransaction, type Reported, writeReport, writeReportOn } from '../write-change.ts';
-import type { CheckDeps } from './found-transaction.ts';
+import type { Asked, CheckDeps } from './found-transaction.ts';
 
 /** Result of a report of an event that was not requested through this service. */
 export type ExternalResult = 'applied' | 'waiting' | 'unchanged';
@@ -14,17 +16,17 @@ export type ExternalResult = 'applied' | 'waiting' | 'unchanged';
  *
  * @param leased the disputed purchase or authorization, or one of its captures.
  * @param options.onlyOpen ignores the report unless its dispute is recorded as open.
- * @returns 'waiting' while an operation on the payment is open.
+ * @returns 'waiting' while an operation on the payment is open; 'conflict' if no money was taken according to the record.
  */
 export async function reportDispute(
   deps: CheckDeps,
   leased: LeasedTransaction,
   dispute: Dispute,
   { onlyOpen = false }: { readonly onlyOpen?: boolean } = {},
-): Promise<ExternalResult> {
-  return resultOf(
-    await writeReport(deps, leased, { kind: 'dispute', dispute, newId: newId(leased.accountId), onlyOpen }),
-  );
+): Promise<ExternalResult | 'conflict'> {
+  const report = { kind: 'dispute', dispute, newId: newId(leased.accountId), onlyOpen } as const;
+  const reported = await writeReport(deps, leased, report);
+  return reported === 'conflict' ? reported : resultOf(reported);
 }
 
 /**
@@ -47,6 +49,19 @@ export async function recordExternal(
   const reported = await writeReportOn(deps, leased, before, report);
   if (reported === 'mismatch') deps.checked.learned({ transactionId, connectionId }, reported);
   return resultOf(reported);
+}
+
+/**
+ * Makes the check of a recorded refund due, because its provider now lists it with another result. Until it has been
+ * looked up, the totals of its payment say nothing new.
+ */
+export async function recheckRefund(
+  { database }: CheckDeps,
+  { accountId }: LeasedTransaction,
+  { id: transactionId }: TransactionRow,
+): Promise<Pick<Asked, 'result' | 'checkInS'>> {
+  await recheck(database, accountId, transactionId);
+  return { result: 'waiting', checkInS: FIRST_CHECK_S };
 }
 
 function resultOf(reported: Reported): ExternalResult {

@@ -16,9 +16,12 @@ export type CheckDeps = WriteDeps &
 export type CheckObserver = {
   /**
    * Called with the result of a check. 'mismatch': the report does not fit the payment; 'contradiction': the report is
-   * the opposite of the final state shown to the merchant.
+   * the opposite of the final state shown to the merchant; 'overdue': a signed report has waited for an hour.
    */
-  learned(about: CheckedTransaction, result: Outcome | 'lapsed' | 'mismatch' | 'contradiction'): void;
+  learned(
+    about: CheckedTransaction,
+    result: Outcome | 'lapsed' | 'mismatch' | 'contradiction' | 'overdue',
+  ): void;
   failed(error: unknown): void;
 };
 

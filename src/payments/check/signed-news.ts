@@ -1,20 +1,20 @@
 import type { NotificationSubject, ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { OpenNews } from '#src/store/tables/open-news.ts';
 import type { Report } from '../model/apply.ts';
-import { isLapsing, isOpen, isOver, shownOf } from '../model/state.ts';
+import { isLapsing, isOpen, isOver } from '../model/state.ts';
 import { type LeasedTransaction, pauseS, writeReport } from '../write-change.ts';
 import { type ExternalResult, recordExternal, reportDispute } from './external-reports.ts';
 import { type CheckDeps, type Found, findTransaction } from './found-transaction.ts';
 
 /** Result of signed news, with the worker's current token; undefined if another worker has the transaction. */
-type Believed = { readonly result: ExternalResult; readonly fence: number | undefined };
+type Believed = { readonly result: ExternalResult | 'conflict'; readonly fence: number | undefined };
 
 /**
  * Applies signed news: a stage of a dispute, or an outcome at a provider without a look-up. An outcome whose amount or
  * currency differs from the transaction's changes nothing and raises an alarm.
  *
  * @returns 'waiting' if the news may apply later because another operation on the payment is open and may have caused
- *   the reported event.
+ *   the reported event; 'conflict' if the payment cannot hold it, and a person has to review it.
  */
 export async function believe(
   deps: CheckDeps,
@@ -23,7 +23,7 @@ export async function believe(
   news: OpenNews,
   stop: AbortSignal | undefined,
 ): Promise<Believed> {
-  const stays = (result: ExternalResult) => ({ result, fence: leased.fence });
+  const stays = (result: Believed['result']) => ({ result, fence: leased.fence });
   if (news.dispute) return stays(await reportDispute(deps, leased, news.dispute));
   const signed = (await readAgain(connection, news))?.signed;
   if (!signed) return stays('unchanged');
@@ -42,27 +42,21 @@ async function applyOutcome(
   stop: AbortSignal | undefined,
 ): Promise<Believed> {
   const { transaction } = found;
-  const { outcome } = signed;
-  const stays = (result: ExternalResult) => ({ result, fence: leased.fence });
+  const { outcome, at: reportedAt } = signed;
+  const stays = (result: Believed['result']) => ({ result, fence: leased.fence });
   const isEnd = outcome.kind === 'expired' && isLapsing(transaction);
   // If the authorization is already over, a report of its end adds nothing, and the reported amount, which may be only
   // the uncaptured rest, must not be compared.
   if ((isEnd && isOver(found)) || !decides(deps, signed, found)) return stays('unchanged');
-  if (!isEnd && isUndone(signed, found)) return stays('unchanged');
   const { id: transactionId, connectionId, ageMs } = transaction;
   const report: Report = isEnd
     ? { kind: 'lapsed', transactionId }
-    : { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, ageMs) };
+    : { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, ageMs), reportedAt };
   const written = await writeReport(deps, leased, report, stop);
   if (typeof written !== 'string') return { result: 'applied', fence: written.fence };
   if (written === 'contradiction') deps.checked.learned({ transactionId, connectionId }, written);
   if (written === 'lost') return { result: 'waiting', fence: undefined };
-  // If it were applied now, more would be refunded than captured, so the correction waits until the refund has failed
-  // as well.
-  const isCorrection = outcome.kind === 'declined' && outcome.corrects && transaction.type === 'CAPTURE';
-  return stays(
-    written === 'waiting' || (written === 'contradiction' && isCorrection) ? 'waiting' : 'unchanged',
-  );
+  return stays(written === 'waiting' || written === 'conflict' ? written : 'unchanged');
 }
 
 /** Records a reported capture or refund as external, unless it is one of ours. */
@@ -71,12 +65,12 @@ async function applyOperation(
   connection: ProviderConnection,
   leased: LeasedTransaction,
   found: Found,
-  { outcome: reported, minorUnits, currency }: SignedOutcome,
+  { outcome: reported, minorUnits, currency, at: reportedAt }: SignedOutcome,
   type: 'CAPTURE' | 'REFUND',
 ): Promise<ExternalResult> {
   if (reported.kind !== 'approved') return 'unchanged';
   const { providerPaymentId } = reported;
-  const made = { type, money: { minorUnits, currency }, reported, providerPaymentId };
+  const made = { type, money: { minorUnits, currency }, reported, providerPaymentId, reportedAt };
   return recordExternal(deps, connection, leased, found, made);
 }
 
@@ -116,14 +110,4 @@ function isOfPaid({ checked }: CheckDeps, { paidReference }: SignedOutcome, { tr
   if (isOpen(transaction) && !transaction.awaitsPayer) return true;
   checked.learned({ transactionId, connectionId }, 'mismatch');
   return false;
-}
-
-/** Returns true if the record shows that the reported event has been undone since, so the report is late. */
-function isUndone({ undoneBy, outcome }: SignedOutcome, found: Found): boolean {
-  const { providerPaymentId } = found.transaction;
-  const isSame =
-    providerPaymentId !== undefined &&
-    'providerPaymentId' in outcome &&
-    outcome.providerPaymentId === providerPaymentId;
-  return isSame && undoneBy !== undefined && shownOf(found)?.status === undoneBy;
 }

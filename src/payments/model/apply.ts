@@ -1,14 +1,20 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import { attemptChange, isStillOpen } from './attempt.ts';
-import { type Books, booksWithout } from './books.ts';
+import type { Books, OperationType } from './books.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED, type Unapplied } from './change.ts';
 import { contradicts } from './contradiction.ts';
-import { correctionOf } from './correction.ts';
+import { booksCorrectedBy, type Correction, correctionOf, NEEDS_AUTHORIZATION } from './correction.ts';
 import { type DisputeReport, disputeChange } from './disputes.ts';
 import { eventOf } from './event.ts';
 import { type ExternalReport, externalChange } from './external.ts';
-import { recordPayer, withLapse, withOperationOutcome, withOwnAttempt } from './operation-record.ts';
+import {
+  recordPayer,
+  transactionOf,
+  withLapse,
+  withOperationOutcome,
+  withOwnAttempt,
+} from './operation-record.ts';
 import {
   booksOf,
   isLapsing,
@@ -29,6 +35,8 @@ export type Report =
       readonly outcome: Outcome;
       /** Seconds until the transaction's next check, if it stays open. */
       readonly pauseS: number;
+      /** Time of the event according to the provider; undefined for a response, which is the provider's present state. */
+      readonly reportedAt?: Date | undefined;
     }
   /** The term of an authorization has passed, or the provider reports it as over. */
   | { readonly kind: 'lapsed'; readonly transactionId: string }
@@ -48,9 +56,8 @@ export function apply(state: PaymentState, report: Report, at: Timestamp): Chang
   switch (report.kind) {
     case 'outcome': {
       const found = inState(state, report.transactionId);
-      return isOperation(found.transaction.type)
-        ? applyToOperation(found, report.outcome, report.pauseS, at)
-        : applyToBase(found, report.outcome, report.pauseS, at);
+      const { type } = found.transaction;
+      return isOperation(type) ? applyToOperation(found, type, report, at) : applyToBase(found, report, at);
     }
     case 'lapsed':
       return applyLapse(inState(state, report.transactionId), at);
@@ -69,18 +76,20 @@ function inState(state: PaymentState, transactionId: string): TransactionInState
   return { ...state, transaction };
 }
 
+/** A report on the outcome of a transaction. */
+type OutcomeReport = Extract<Report, { kind: 'outcome' }>;
+
 /** Applies an outcome to a payment's own attempt. */
 function applyToBase(
   found: TransactionInState,
-  outcome: Outcome,
-  pauseS: number,
+  { outcome, pauseS, reportedAt }: OutcomeReport,
   at: Timestamp,
 ): Change | Unapplied {
   const { payment, transaction } = found;
   const books = booksOf(payment, transaction);
-  const correction = correctionOf(found, outcome);
+  const correction = correctionOf(found, outcome, reportedAt);
   if (correction !== 'now' && !mayBecome(transaction, outcome, books)) {
-    return correction ? 'waiting' : unapplied(outcome, transaction);
+    return unapplied(correction, outcome, transaction);
   }
   const record = withOwnAttempt(found.record, transaction.id);
   const attempt = { ...transaction, cardFingerprint: payment.cardFingerprint };
@@ -88,6 +97,11 @@ function applyToBase(
   recordPayer(record, found.record, outcome);
   return {
     ...change,
+    transaction: change.transaction && {
+      ...change.transaction,
+      isFenced: change.transaction.isFenced || correction === 'now',
+      reportedAt,
+    },
     books,
     // A failed attempt can only turn out to have been paid.
     retakes: (hasFailed(transaction) && record.checkout?.session) || undefined,
@@ -110,42 +124,57 @@ export function hasFailed({ status }: Pick<TransactionRow, 'status'>): boolean {
   return status === 'EXPIRED' || status === 'DECLINED';
 }
 
-function unapplied(outcome: Outcome, transaction: TransactionRow): Unapplied {
+/** Returns the reason why an outcome does not change a final state. */
+function unapplied(
+  correction: Correction | undefined,
+  outcome: Outcome,
+  transaction: TransactionRow,
+): Unapplied {
+  if (correction === 'outdated') return 'unchanged';
+  if (correction === 'conflict') return 'conflict';
+  if (correction) return 'waiting';
   return contradicts(outcome, transaction) ? 'contradiction' : 'unchanged';
 }
 
 /** Applies an outcome to a capture, cancel or refund that was requested here. */
 function applyToOperation(
   found: TransactionInState,
-  outcome: Outcome,
-  pauseS: number,
+  type: OperationType,
+  { outcome, pauseS, reportedAt }: OutcomeReport,
   at: Timestamp,
 ): Change | Unapplied {
   const { payment, transaction, transactions } = found;
-  const { id, type, isFinal, minorUnits, currency } = transaction;
-  const correction = correctionOf(found, outcome);
-  if (correction === 'later') return 'waiting';
+  const { id, isFinal, minorUnits, currency } = transaction;
+  const correction = correctionOf(found, outcome, reportedAt);
   const isCorrected = correction === 'now';
-  if (transaction.status !== 'PENDING' && !isCorrected) return unapplied(outcome, transaction);
+  if (transaction.status !== 'PENDING' && !isCorrected) {
+    return isConfirmed(transaction, outcome, reportedAt)
+      ? confirmed(found, reportedAt)
+      : unapplied(correction, outcome, transaction);
+  }
   const base = succeededBase(transactions);
-  if (!base || !isOperation(type)) throw actsOnNothing(transaction);
+  if (!base) throw actsOnNothing(transaction);
   const operation = { type, money: { minorUnits, currency }, isFinal };
   const before = booksOf(payment, base);
-  const after = isCorrected
-    ? booksWithout(before, operation, staysReleased(before, transaction, transactions))
-    : undefined;
-  const applied = withOperationOutcome(found.record, id, before, operation, outcome, at, after);
+  const after = isCorrected && type !== 'CANCEL' ? booksCorrectedBy(found, type, outcome) : undefined;
+  // An event that corrects a success follows it, even if it arrives first.
+  const isCorrecting =
+    reportedAt !== undefined && outcome.kind === 'declined' && outcome.corrects !== undefined;
+  const isLateFailure = outcome.kind === 'declined' && (isCorrected || isCorrecting);
+  const late = { after, isLateFailure };
+  const applied = withOperationOutcome(found.record, id, before, operation, outcome, at, late);
   const { record, books, transactionStatus: status } = applied;
-  const isOpen = isStillOpen(outcome) || outcome.kind === 'redirect';
-  const checkInS = isOpen ? pauseS : undefined;
+  const staysOpen = isStillOpen(outcome) || outcome.kind === 'redirect';
+  const checkInS = staysOpen ? pauseS : undefined;
   // Another worker may have repeated the operation, unless the provider itself refused this request.
-  const isFenced = isOpen || (outcome.kind === 'not_sent' && outcome.refused === undefined);
-  const parentInS = isCorrected ? heldAgainS(transaction) : turnedDownS(transaction, outcome);
+  const isUnsent = outcome.kind === 'not_sent' && outcome.refused === undefined;
+  const isFenced = staysOpen || isCorrected || isUnsent;
+  const parentInS = isLateFailure ? heldAgainS(transaction) : turnedDownS(transaction, outcome);
   return {
     ...NOTHING_ELSE,
     record,
     books,
-    transaction: { id, status, ...namesOf(outcome), awaitsPayer: false, isFenced, checkInS },
+    transaction: { id, status, ...namesOf(outcome), awaitsPayer: false, isFenced, checkInS, reportedAt },
     event: eventOf(record),
     parent:
       parentInS === undefined || transaction.parentId === undefined
@@ -154,21 +183,41 @@ function applyToOperation(
   };
 }
 
-const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
-
-/** Returns true if the uncaptured amount stays released although this transaction has failed. */
-function staysReleased(
-  { isReleased }: Books,
-  failed: TransactionRow,
-  transactions: readonly TransactionRow[],
+/** Returns true for a later report of the same final state, so that a report in between is outdated. */
+function isConfirmed(
+  { status, reportedAt: lastAt }: TransactionRow,
+  { kind }: Outcome,
+  reportedAt: Date | undefined,
 ): boolean {
-  const isReleasing = ({ id, type, status, isFinal }: TransactionRow) =>
-    id !== failed.id && NEEDS_AUTHORIZATION.has(type) && status === 'SUCCEEDED' && isFinal;
-  return isReleased && (!failed.isFinal || transactions.some(isReleasing));
+  const isSame =
+    (status === 'SUCCEEDED' && kind === 'approved') || (status === 'DECLINED' && kind === 'declined');
+  return isSame && reportedAt !== undefined && (lastAt === undefined || lastAt < reportedAt);
 }
 
-/** Time that an authorization is held for another capture after a capture failed, before it may lapse. */
-const HELD_AGAIN_S = 86_400;
+/** Stores only the time of a report. */
+function confirmed(
+  { payment, record, transaction, transactions }: TransactionInState,
+  reportedAt: Date | undefined,
+): Change | Unapplied {
+  const base = succeededBase(transactions) ?? transaction;
+  const status = transactionOf(record, transaction.id).status;
+  return {
+    ...NOTHING_ELSE,
+    record,
+    books: booksOf(payment, base),
+    transaction: {
+      ...{ id: transaction.id, status, ...UNNAMED, awaitsPayer: false, isFenced: false },
+      ...{ checkInS: undefined, reportedAt },
+    },
+    event: undefined,
+  };
+}
+
+/**
+ * Time that an authorization is held after a capture failed, before it may lapse. Adyen itself captures again within ten
+ * days.
+ */
+const HELD_AGAIN_S = 12 * 86_400;
 
 /** Returns the seconds until the next check of an authorization that is held again after a failed capture. */
 function heldAgainS({ type }: TransactionRow): number | undefined {
@@ -180,8 +229,7 @@ function heldAgainS({ type }: TransactionRow): number | undefined {
  */
 function turnedDownS({ type }: TransactionRow, outcome: Outcome): number | undefined {
   const isTurnedDown =
-    (outcome.kind === 'declined' && !outcome.corrects) ||
-    (outcome.kind === 'not_sent' && outcome.because === 'turned_away');
+    outcome.kind === 'declined' || (outcome.kind === 'not_sent' && outcome.because === 'turned_away');
   return isTurnedDown && NEEDS_AUTHORIZATION.has(type) ? 0 : undefined;
 }
 

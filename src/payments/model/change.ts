@@ -35,17 +35,24 @@ export type TransactionChange = {
   /** true: the payer was redirected, or has returned and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
   /**
-   * true: only the worker that holds the transaction may write this. The outcome is still open, or it says only that
-   * the worker's own call was not sent, whatever another worker has sent since.
+   * true: only the worker that holds the transaction may write this. The outcome is still open, it corrects a final state,
+   * or it says only that the worker's own call was not sent, whatever another worker has sent since.
    */
   readonly isFenced: boolean;
   /** Seconds until the next check of the transaction; undefined once no more news is expected. */
   readonly checkInS: number | undefined;
+  /** Time of the reported event according to the provider; undefined keeps the earlier time. */
+  readonly reportedAt?: Date | undefined;
 };
 
 /** A transaction that a change adds, as columns. */
-export type AddedTransaction = Omit<TransactionRow, 'status' | 'awaitsPayer' | 'isUnanswered' | 'ageMs'> & {
+export type AddedTransaction = Omit<
+  TransactionRow,
+  'status' | 'awaitsPayer' | 'isUnanswered' | 'ageMs' | 'reportedAt'
+> & {
   readonly status: Transaction_Status;
+  /** Time of the reported event according to the provider, if known. */
+  readonly reportedAt?: Date | undefined;
   /** The lease in seconds, for an attempt that is about to be sent. */
   readonly checkInS: number | undefined;
 };
@@ -57,10 +64,12 @@ export function addedTo(
     AddedTransaction,
     'id' | 'type' | 'status' | 'reference' | 'providerPaymentId' | 'minorUnits' | 'parentId' | 'isFinal'
   >,
+  reportedAt?: Date,
 ): AddedTransaction {
   // Stryker disable next-line ObjectLiteral: the fields of an empty object are undefined, too
   const { vaultedToken, checkInS } = { vaultedToken: undefined, checkInS: undefined };
-  return { ...own, connectionId, connectionIdentity, currency, capture: false, vaultedToken, checkInS };
+  const at = { connectionId, connectionIdentity, currency };
+  return { ...own, ...at, capture: false, vaultedToken, checkInS, reportedAt };
 }
 
 /** The fate of a transaction's stored method: a card that awaits the outcome is kept or dropped. */
@@ -71,9 +80,11 @@ export type MethodChange = { readonly token: string; readonly fate: 'keep' | 'dr
  * - `unchanged`: it reports the current state, or nothing relevant.
  * - `waiting`: it may apply later, because another operation is open or an earlier event is not written yet.
  * - `contradiction`: it is the opposite of a final state, which stays and needs manual review.
+ * - `conflict`: it counts, but the payment cannot hold it beside what has happened since. It needs manual review, and may
+ *   apply later.
  * - `mismatch`: it does not fit the payment, and needs manual review.
  */
-export type Unapplied = 'unchanged' | 'waiting' | 'contradiction' | 'mismatch';
+export type Unapplied = 'unchanged' | 'waiting' | 'contradiction' | 'conflict' | 'mismatch';
 
 /** The parts of a change that most reports leave unset. */
 export const NOTHING_ELSE = {

@@ -11,7 +11,14 @@ import type { Books } from './books.ts';
 import { addedTo, type Change, NOTHING_ELSE, type Unapplied } from './change.ts';
 import { eventOf } from './event.ts';
 import { transactionOf, withCurrentStates } from './operation-record.ts';
-import { booksOf, isOpenDispute, type PaymentState, succeededBase, type TransactionRow } from './state.ts';
+import {
+  booksOf,
+  isOpen,
+  isOpenDispute,
+  type PaymentState,
+  succeededBase,
+  type TransactionRow,
+} from './state.ts';
 
 /** A provider's report on a dispute. */
 export type DisputeReport = {
@@ -35,6 +42,8 @@ export function disputeChange(
   const base = succeededBase(transactions);
   const before = disputeBefore(transactions, reported);
   if (onlyOpen && !(before && isOpenDispute(before))) return 'unchanged';
+  // The provider's word that money was taken, although every attempt has failed according to the record.
+  if (!base && !transactions.some(isOpen)) return 'conflict';
   if (!base || payment.openOperation) return 'waiting';
   if (before && !mayFollow(before, reported)) return 'unchanged';
   const money = disputedOf(reported, base) ?? before ?? base;

@@ -20,6 +20,8 @@ export type ExternalOperation = {
   readonly reported: Approved;
   /** The provider's own id of the operation, if reported; identifies repeated reports. */
   readonly providerPaymentId?: string | undefined;
+  /** Time of the operation according to the provider, if reported. */
+  readonly reportedAt?: Date | undefined;
 };
 
 /** Description of a transaction made at the provider itself. */
@@ -36,6 +38,29 @@ export function isRefundUndone(
   if (reported?.kind !== 'approved' || !reported.totals) return false;
   const isLate = transactions.some(({ type, ageMs }) => type === 'REFUND' && ageMs < LATE_MS);
   return reported.totals.refunded < payment.refundedMinorUnits && !isLate;
+}
+
+/**
+ * Returns a recorded refund that its provider now lists as failed, or as done although it had failed. It must be looked up
+ * before the totals are compared with the books.
+ */
+export function changedRefund(
+  { transactions }: Pick<TransactionInState, 'transactions'>,
+  reported: Outcome | undefined,
+): TransactionRow | undefined {
+  const totals = reported?.kind === 'approved' ? reported.totals : undefined;
+  const isListed = ({ status, providerPaymentId: id }: TransactionRow) =>
+    status === 'SUCCEEDED'
+      ? totals?.failedRefunds?.includes(id)
+      : status === 'DECLINED' && totals?.movements?.some((one) => one.providerPaymentId === id);
+  // Without its reference, a refund cannot be looked up, only sent again.
+  return transactions.find(
+    (one) =>
+      one.type === 'REFUND' &&
+      one.reference !== undefined &&
+      one.providerPaymentId !== undefined &&
+      isListed(one),
+  );
 }
 
 /**
@@ -149,7 +174,7 @@ function planOf(
 function madeChange(
   { record, transaction: base }: TransactionInState,
   before: Books,
-  { operation: { type, reported, providerPaymentId }, newId }: ExternalReport,
+  { operation: { type, reported, providerPaymentId, reportedAt }, newId }: ExternalReport,
   { planned, target }: Plan,
   at: Timestamp,
 ): Change {
@@ -169,11 +194,22 @@ function madeChange(
     ...NOTHING_ELSE,
     record: made.record,
     books: made.books,
-    added: addedTo(base, {
-      ...{ id: newId, type, status: Transaction_Status.SUCCEEDED, minorUnits, parentId: target.id, isFinal },
-      // Nothing acts on an external capture or refund.
-      ...{ reference: undefined, providerPaymentId },
-    }),
+    added: addedTo(
+      base,
+      {
+        ...{
+          id: newId,
+          type,
+          status: Transaction_Status.SUCCEEDED,
+          minorUnits,
+          parentId: target.id,
+          isFinal,
+        },
+        // Nothing acts on an external capture or refund.
+        ...{ reference: undefined, providerPaymentId },
+      },
+      reportedAt,
+    ),
     event: eventOf(made.record),
   };
 }

@@ -71,7 +71,8 @@ export function withOperation(
  * Writes the outcome of an operation into a record and the books.
  *
  * @param record the current record, which is not changed.
- * @param after the books after the outcome; by default, only an approval changes them.
+ * @param late.after the books after the outcome; by default, only an approval changes them.
+ * @param late.isLateFailure the operation failed after its provider had reported success.
  * @returns the new record, whose `transactions` field is the operation, and the new books.
  */
 export function withOperationOutcome(
@@ -81,10 +82,11 @@ export function withOperationOutcome(
   operation: OpenOperation,
   outcome: Outcome,
   at: Timestamp,
-  after: Books = outcome.kind === 'approved' ? booksAfter(books, operation) : books,
+  late: { readonly after?: Books | undefined; readonly isLateFailure?: boolean } = {},
 ): Applied {
+  const after = late.after ?? (outcome.kind === 'approved' ? booksAfter(books, operation) : books);
   const before = transactionOf(record, transactionId);
-  const states = transactionStates(outcome, operation.type);
+  const states = transactionStates(outcome, operation.type, late.isLateFailure);
   const reported = outcome.kind === 'not_sent' ? undefined : outcome.providerData;
   const transaction: Transaction = {
     ...before,

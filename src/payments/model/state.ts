@@ -50,6 +50,8 @@ export type TransactionRow = {
   readonly vaultedToken: string | undefined;
   /** true: the payer was redirected, or has returned and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
+  /** Time of the last event that the provider reported about it, according to the provider. */
+  readonly reportedAt: Date | undefined;
   /**
    * true: the call that began the transaction has no stored response. If the transaction is also due, its process died.
    */

@@ -150,13 +150,17 @@ const FAILED_AFTER_SUCCESS = {
   REFUND: { responseCode: 'REFUND_FAILED', responseMessage: 'Refund failed at the provider' },
 } as const;
 
-/** Returns the state of an operation's transaction after an outcome. The payment's own states follow from its books. */
+/**
+ * Returns the state of an operation's transaction after an outcome. The payment's own states follow from its books.
+ *
+ * @param isLateFailure the operation failed after its provider had reported success.
+ */
 export function transactionStates(
   outcome: Outcome,
   operation: OperationType,
+  isLateFailure = false,
 ): Pick<States, 'transaction' | 'responseCode' | 'responseMessage'> {
-  if (outcome.kind === 'declined' && outcome.corrects && operation !== 'CANCEL') {
-    // The report of success may arrive later or never; the order makes no difference.
+  if (isLateFailure && operation !== 'CANCEL') {
     return { transaction: Transaction_Status.DECLINED, ...FAILED_AFTER_SUCCESS[operation] };
   }
   const { CARD } = Transaction_Category;

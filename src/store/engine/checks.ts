@@ -178,6 +178,20 @@ export async function promptCheck(
   return (await queries.query<{ inS: number }>(PROMPT, values)).rows[0]?.inS;
 }
 
+// A check that is scheduled or in progress stays as it is.
+const RECHECK = {
+  name: 'recheck_transaction',
+  text: `
+    WITH next AS (SELECT now() AS check_at)
+    UPDATE transaction t SET check_at = next.check_at FROM next
+    WHERE t.account_id = $1 AND t.id = $2 AND t.check_at IS NULL`,
+};
+
+/** Makes the check of a final transaction due now, because its provider may have corrected its result. */
+export async function recheck(queries: Queries, accountId: string, transactionId: string): Promise<void> {
+  await queries.query(RECHECK, [accountId, transactionId]);
+}
+
 /** A connection's open attempts that began while it pointed to the same account. */
 export type OpenAttempts = {
   readonly connectionId: string;

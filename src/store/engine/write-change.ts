@@ -117,6 +117,7 @@ const MORE: readonly Parameter<StoredChange>[] = [
   ['method_record', 'bytea', ({ method }) => (method?.fate === 'keep' ? method.record : undefined)],
   ['reopened_session', 'uuid', ({ reopens }) => reopens],
   ['retaken_session', 'uuid', ({ retakes }) => retakes],
+  ['new_reported_at', 'timestamptz', reportedAtOf],
 ];
 
 const FUNCTION = 'write_change_1';
@@ -178,11 +179,14 @@ async function writeOutcomes(
   return changes.map((change) => written.get(change));
 }
 
-function isPlain({ transaction, books, added, parent, method, reopens, retakes }: StoredChange): boolean {
-  return (
-    transaction !== undefined &&
-    [books, added, parent, method, reopens, retakes].every((part) => part === undefined)
-  );
+function isPlain(change: StoredChange): boolean {
+  const { transaction, books, added, parent, method, reopens, retakes } = change;
+  const more = [books, added, parent, method, reopens, retakes, transaction?.reportedAt];
+  return transaction !== undefined && more.every((part) => part === undefined);
+}
+
+function reportedAtOf({ transaction, added }: StoredChange): Date | undefined {
+  return transaction ? transaction.reportedAt : added?.reportedAt;
 }
 
 /** Returns true for a change that ends an attempt and begins the next. */

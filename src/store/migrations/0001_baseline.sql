@@ -283,6 +283,9 @@ CREATE TABLE transaction (
   merchant_reference text,
   -- The stored method that it uses, or the card to be stored if it succeeds.
   vaulted_token uuid,
+  -- When the last event that the provider reported about it happened, according to the provider; null if unknown. An
+  -- earlier event changes nothing.
+  reported_at timestamptz,
   -- true if the payer was redirected, or has returned and the provider has yet to confirm: the transaction is open, but
   -- no call is overdue.
   awaits_payer boolean NOT NULL DEFAULT false,
@@ -358,6 +361,8 @@ CREATE TABLE notification (
   received_at timestamptz NOT NULL DEFAULT now(),
   -- When to search for its transaction next; null once the transaction's check is due, or the search has been given up.
   check_at timestamptz DEFAULT now(),
+  -- When a check last left it waiting; null before.
+  tried_at timestamptz,
   -- When it was settled: applied, or found to change nothing; null before.
   settled_at timestamptz,
   -- applied, unchanged, unanswered or unmatched; null until settled.
@@ -367,7 +372,8 @@ CREATE TABLE notification (
 -- Ordered by connection, so that a busy connection's notifications do not delay another's.
 CREATE INDEX notification_check ON notification (connection_id, check_at) WHERE check_at IS NOT NULL;
 -- For a transaction's unsettled news, and the news settled last.
-CREATE INDEX notification_of_transaction ON notification (account_id, transaction_id, settled_at, received_at)
+CREATE INDEX notification_of_transaction ON notification
+  (account_id, transaction_id, settled_at, tried_at NULLS FIRST, received_at)
   WHERE transaction_id IS NOT NULL;
 CREATE INDEX notification_open ON notification (received_at) WHERE settled_at IS NULL;
 CREATE INDEX notification_by_age ON notification (received_at);
@@ -804,6 +810,8 @@ CREATE FUNCTION write_change_1(
   reopened_session uuid DEFAULT NULL,
   -- The checkout session that this payment uses again, because the payment succeeded after it had failed.
   retaken_session uuid DEFAULT NULL,
+  -- When the reported event happened, according to the provider; null if it does not say.
+  new_reported_at timestamptz DEFAULT NULL,
   -- written; outdated: the caller must decide again from the current payment; lost: another worker holds the
   -- transaction.
   OUT result text,
@@ -864,6 +872,8 @@ BEGIN
     SET status = new_transaction_status, reference = coalesce(new_reference, t.reference),
       provider_payment_id = coalesce(new_provider_payment_id, t.provider_payment_id), updated_at = written_at,
       awaits_payer = new_awaits_payer, fence = t.fence + 1,
+      -- greatest ignores nulls.
+      reported_at = greatest(t.reported_at, new_reported_at),
       -- If the fence differs, another worker or news about the transaction has already set its next check.
       check_at = CASE WHEN t.fence = the_fence THEN checked_at ELSE t.check_at END,
       response = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response, new_response) END,
@@ -889,10 +899,12 @@ BEGIN
 
   IF added_transaction IS NOT NULL THEN
     INSERT INTO transaction AS t (account_id, id, payment_id, type, parent_id, connection_id, connection_identity, status,
-      amount_minor_units, currency, capture, final, reference, provider_payment_id, vaulted_token, check_at, fence)
+      amount_minor_units, currency, capture, final, reference, provider_payment_id, reported_at, vaulted_token, check_at,
+      fence)
     VALUES (the_account, added_transaction, the_payment, added_type, added_parent, added_connection, added_identity,
       added_status, added_minor_units, added_currency, added_capture, added_final, added_reference,
-      added_provider_payment_id, added_token, written_at + make_interval(secs => added_check_in_s), CASE WHEN added_check_in_s IS NULL THEN 1 ELSE 0 END)
+      added_provider_payment_id, CASE WHEN the_transaction IS NULL THEN new_reported_at END, added_token,
+      written_at + make_interval(secs => added_check_in_s), CASE WHEN added_check_in_s IS NULL THEN 1 ELSE 0 END)
     ON CONFLICT (account_id, id) DO UPDATE
     SET status = excluded.status,
       provider_payment_id = coalesce(t.provider_payment_id, excluded.provider_payment_id),

@@ -16,12 +16,14 @@ export type OpenNews = NewsName & {
   readonly headers: string;
   readonly receivedAt: Date;
   readonly ageMs: number;
+  /** true: an earlier check left it waiting. */
+  readonly isTried: boolean;
   /** Time on the database's clock when the news was read, to the microsecond. */
   readonly readAt: string;
 };
 
 /** Maximum number of news items read at once. News with the same contents is settled together. */
-const MAX_NEWS_READ = 20;
+export const MAX_NEWS_READ = 20;
 
 const READ = {
   name: 'read_open_news',
@@ -29,9 +31,10 @@ const READ = {
     SELECT account_id AS "accountId", connection_id AS "connectionId", deduplication_key AS "deduplicationKey", subject,
       kind, provider_payment_id AS "providerPaymentId", dispute AS stage, dispute_reference AS "disputeReference",
       disputed_minor_units AS "minorUnits", disputed_currency AS currency, body, query, headers, received_at AS "receivedAt",
-      extract(epoch FROM now() - received_at)::float8 * 1000 AS "ageMs", now()::text AS "readAt"
+      extract(epoch FROM now() - received_at)::float8 * 1000 AS "ageMs", tried_at IS NOT NULL AS "isTried",
+      now()::text AS "readAt"
     FROM notification WHERE account_id = $1 AND transaction_id = $2 AND settled_at IS NULL
-    ORDER BY settled_at, received_at LIMIT ${MAX_NEWS_READ}`,
+    ORDER BY settled_at, tried_at NULLS FIRST, received_at LIMIT ${MAX_NEWS_READ}`,
 };
 
 type OpenRow = Nullable<Omit<OpenNews, 'dispute'>> & {
@@ -41,7 +44,7 @@ type OpenRow = Nullable<Omit<OpenNews, 'dispute'>> & {
   readonly currency: string | null;
 };
 
-/** Reads a transaction's oldest unsettled news. */
+/** Reads a transaction's unsettled news: the oldest that was never tried, then what was tried longest ago. */
 export async function readOpenNews(
   database: Database,
   accountId: string,
@@ -69,6 +72,22 @@ export async function settleNews(database: Database, name: NewsName, result: str
   await database.query(SETTLE, [...keyOf(name), result]);
 }
 
+const LEAVE = {
+  name: 'leave_news',
+  text: `
+    UPDATE notification SET tried_at = now()
+    WHERE account_id = $1 AND connection_id = $2 AND settled_at IS NULL
+      AND (deduplication_key, subject) IN (SELECT * FROM unnest($3::text[], $4::integer[]))`,
+};
+
+/** Records that a check of their transaction has left news waiting, so that it hides no other. */
+export async function leaveNews(database: Database, left: readonly NewsName[]): Promise<void> {
+  const [one] = left;
+  if (!one) return;
+  const keys = [left.map(({ deduplicationKey }) => deduplicationKey), left.map(({ subject }) => subject)];
+  await database.query(LEAVE, [one.accountId, one.connectionId, ...keys]);
+}
+
 /** Maximum number of news items settled in one commit. */
 export const MAX_SETTLED = 1_000;
 
@@ -83,7 +102,7 @@ const SETTLE_SERVED = {
           kind = $4 AND provider_payment_id IS NOT DISTINCT FROM $5 AND (kind = 'notification' OR query = $6)
           OR $8 AND provider_payment_id IS NULL AND (kind = 'notification' OR kind = 'return' AND query = '')
         )
-      ORDER BY settled_at, received_at LIMIT ${MAX_SETTLED} FOR UPDATE
+      ORDER BY settled_at, tried_at NULLS FIRST, received_at LIMIT ${MAX_SETTLED} FOR UPDATE
     )
     UPDATE notification n
     SET result = $7, settled_at = now(), check_at = NULL,

@@ -19,7 +19,7 @@ const READ = {
     SELECT t.id, t.type, t.status, t.parent_id AS "parentId", t.connection_id AS "connectionId",
       t.connection_identity AS "connectionIdentity", t.amount_minor_units AS "minorUnits", t.currency, t.capture,
       t.reference, t.provider_payment_id AS "providerPaymentId", t.final AS "isFinal",
-      t.vaulted_token AS "vaultedToken", t.awaits_payer AS "awaitsPayer",
+      t.vaulted_token AS "vaultedToken", t.awaits_payer AS "awaitsPayer", t.reported_at AS "reportedAt",
       CASE WHEN t.parent_id IS NULL THEN p.answer IS NULL ELSE t.method IS NOT NULL AND t.response IS NULL END
         AS "isUnanswered",
       extract(epoch FROM now() - t.created_at)::float8 * 1000 AS "ageMs",

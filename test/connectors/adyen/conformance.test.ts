@@ -6,12 +6,24 @@ import { cardAttempt, lookUpOf, lookUpOfOperation, operationOn, redirectAttempt 
 import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import { answer, type ConformingAnswer, changed, row } from '../conforming-answers.ts';
-import { SECRETS } from './adyen-under-test.ts';
-import { FAKE_ACCOUNT } from './fake-notifications.ts';
+import { connectAdyen, read, SECRETS } from './adyen-under-test.ts';
+import { FAKE_ACCOUNT, notificationOf } from './fake-notifications.ts';
 
 const PSP = 'NC6HT9CRT65ZGN82';
 const operation = operationOn(cardAttempt(), PSP);
 const amount = { currency: operation.money.currency, value: Number(operation.money.minorUnits) };
+
+/** Reads Adyen's events about a transaction. */
+const reported = (reference: string) => async (eventCode: string) => {
+  const connection = connectAdyen();
+  const reading = await read(
+    connection,
+    notificationOf({ eventCode, success: true, psp: PSP, reference }, amount),
+  );
+  await connection.close();
+  const [subject] = reading.kind === 'about' ? reading.subjects : [];
+  return subject?.signed?.outcome ?? Promise.reject(new Error(reading.kind));
+};
 
 describeConformance({
   connector: adyenConnector,
@@ -24,6 +36,11 @@ describeConformance({
   secrets: SECRETS,
   attempt: cardAttempt,
   approval: (attempt) => ({ status: 200, body: approval(attempt) }),
+  corrections: {
+    payment: reported(operation.payment.transactionId),
+    capture: reported(`capture-${operation.transactionId}`),
+    refund: reported(`refund-${operation.transactionId}`),
+  },
   probeAnswer: { status: 200, body: { paymentMethods: [{ type: 'scheme', name: 'Cards' }] } },
   calls: [
     made('capture', { amount }),

@@ -267,7 +267,7 @@ describe('a notification from Adyen', () => {
     };
     const first = await keyOf(notificationOf(item('AUTHORISATION', false), AMOUNT));
     const again = await keyOf(
-      notificationOf(item('AUTHORISATION', false), AMOUNT, { eventDate: '2027-01-01T00:00:00Z' }),
+      notificationOf(item('AUTHORISATION', false), AMOUNT, { reason: 'Refused', paymentMethod: 'mc' }),
     );
     const corrected = await keyOf(notificationOf(item('AUTHORISATION', true), AMOUNT));
     expect(first).toMatch(/^[\w-]{43}$/);

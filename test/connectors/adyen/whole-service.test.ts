@@ -1,84 +1,29 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { LeasedDelivery } from '#src/store/tables/deliveries.ts';
 import { eventBody } from '#src/webhooks/event-body.ts';
-import { merchantOne } from '../../support/dashboard.ts';
-import { tell } from '../../support/fake-providers.ts';
-import { onService, server, tables } from '../../support/on-service.ts';
+import { server, tables } from '../../support/on-service.ts';
 import { cardPayment, walletPayment, withField } from '../../support/payment-requests.ts';
 import { untilNewsIsSettled } from '../../support/settled-news.ts';
-import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
-import { FAKE_ACCOUNT, FAKE_HMAC_KEY, type Item, notificationOf } from './fake-notifications.ts';
+import {
+  alarms,
+  call,
+  deliver,
+  deliverAll,
+  fake,
+  onAdyenService,
+  payByCard,
+  post,
+  type Record,
+  stateOf,
+} from './adyen-service.ts';
+import { notificationOf } from './fake-notifications.ts';
 
 /*
  * Events that Adyen reports only by notification, through the whole service: the fake of Adyen
  * posts to the connection's URL.
  */
 
-let fake: FakeAdyen;
-
-beforeAll(async () => {
-  fake = await startFakeAdyen();
-});
-onService(() => ({
-  catalogue: `payment_method_types:
-  - { type: CARD, category: CARD, workflows: [DIRECT] }
-  - { type: IDEAL, category: WALLET, workflows: [REDIRECT] }
-connections:
-  - id: adyen
-    name: Adyen
-    provider_id: ADYEN
-    connector: adyen
-    settings: { base_url: '${fake.url}', merchant_account: ${FAKE_ACCOUNT}, redirect_methods: { IDEAL: ideal } }
-    secrets_from_environment: { api_key: KEY, hmac_key: HMAC }
-routes:
-  - { id: 1, targets: [{ connection: adyen }] }
-`,
-  config: { environment: (name: string) => ({ KEY: FAKE_API_KEY, HMAC: FAKE_HMAC_KEY })[name] },
-}));
-afterAll(() => fake?.close());
-
-// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary fields of the record.
-type Record = any;
-
-const call = (path: string, body?: object): Promise<Record> =>
-  merchantOne(server).call(`/v1/payments${path}`, body);
-
-async function stateOf({ id }: Record): Promise<string> {
-  const { status, sub_status } = await call(`/${id}`);
-  return `${status}/${sub_status}`;
-}
-
-async function post(body: string): Promise<void> {
-  const notification = { header: () => undefined, query: '', body: Buffer.from(body) };
-  expect(await tell(server.url, 'adyen', notification)).toBe(200);
-}
-
-/** Delivers a notification and waits until it is settled. */
-async function deliver(body: string): Promise<void> {
-  await post(body);
-  await untilNewsIsSettled(tables);
-}
-
-/** Counts the alarms so far. */
-async function alarms(): Promise<number> {
-  const metrics = await (await fetch(`${server.url}/metrics`)).text();
-  return Number(/^provider_alarms_total\{[^}]*\} (\d+)/m.exec(metrics)?.[1] ?? 0);
-}
-
-/** A card payment of 10.00 USD, and the subject of a notification about it. */
-async function payByCard(
-  capture = true,
-): Promise<{ payment: Record; about: Item; told: (item: Partial<Item>) => string }> {
-  const request = withField(cardPayment(), 'amount', { currency: 'USD', value: 10 });
-  const payment = await call('', withField(request, 'payment_method.detail.card.capture', capture));
-  const reference = payment.transactions.id;
-  const paid = [...fake.payments.values()].find((one) => one.reference === reference);
-  const about = { eventCode: 'AUTHORISATION', success: true, psp: paid?.pspReference ?? '', reference };
-  const modification = { psp: 'QFQTPCQ8HXSKGK82', original: about.psp };
-  const told = (item: Partial<Item>) =>
-    notificationOf({ ...about, ...modification, ...item }, { value: 1_000, currency: 'USD' });
-  return { payment, about, told };
-}
+onAdyenService();
 
 it('a payment whose completion got no response stays IN_PROCESS until Adyen reports the payment', async () => {
   const request = { ...walletPayment(), amount: { currency: 'EUR', value: 30 }, country: 'NL' };
@@ -107,11 +52,6 @@ it('a purchase whose capture failed stays SUCCEEDED and raises an alarm', async 
   await expect.poll(alarms).toBe(before + 1);
   expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
 });
-
-/** Delivers the fake's waiting notifications. */
-async function deliverAll(): Promise<void> {
-  for (const body of fake.notifications.splice(0)) await deliver(body);
-}
 
 it('an authorization is restored if its capture and refund fail after success, in either order', async () => {
   const { payment, told } = await payByCard(false);

@@ -1,5 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { readRefund } from '#src/connectors/mercado-pago/answers.ts';
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
+import { fromRefund } from '#src/connectors/mercado-pago/from-provider.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { lookUpOf, lookUpOfOperation } from '../attempts.ts';
 import { describeConformance } from '../conformance.ts';
@@ -32,6 +34,13 @@ describeConformance({
   secrets: SECRETS,
   paid: 'redirect',
   lost: 'not_sent',
+  corrections: {
+    refund: async (status) =>
+      fromRefund(readRefund({ ...refunded, status }), String(PAYMENT_ID), {
+        ...operation,
+        shownAs: { providerId: 'MERCADO_PAGO', accountId: undefined },
+      }),
+  },
   attempt: attemptInPesos,
   approval: (asked) => ({ status: 201, body: preferenceAnswer(asked) }),
   probeAnswer: { status: 200, body: searchAnswer() },

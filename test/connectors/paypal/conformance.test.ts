@@ -1,5 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { readOrder, readTransaction } from '#src/connectors/paypal/answers.ts';
 import { paypalConnector } from '#src/connectors/paypal/connector.ts';
+import { fromOrder, fromRefund } from '#src/connectors/paypal/from-provider.ts';
 import { lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
 import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
@@ -19,6 +21,7 @@ import { SECRETS } from './paypal-under-test.ts';
 
 const order = redirectAttempt();
 const operation = operationOn(order, `${ORDER_ID}/${CAPTURE_ID}`);
+const SHOWN_AS = { providerId: 'PAYPAL', accountId: undefined };
 const OTHER = '00000000-0000-4000-8000-000000000000';
 const TINY = { currency_code: 'USD', value: '0.01' };
 const EUROS = { currency_code: 'EUR', value: '3000.00' };
@@ -205,6 +208,16 @@ describeConformance({
   lost: 'not_sent',
   probeAnswer: { status: 404, body: errorAnswer('INVALID_RESOURCE_ID') },
   calls: CALLS,
+  corrections: {
+    payment: async (status) =>
+      fromOrder(readOrder(capturedAnswer(order, { status })), {
+        ...order,
+        orderId: ORDER_ID,
+        shownAs: SHOWN_AS,
+      }),
+    refund: async (status) =>
+      fromRefund(readTransaction(refundAnswer(operation, { status })), { ...operation, shownAs: SHOWN_AS }),
+  },
   answers: [
     changed('redirect', 'a new order', {}),
     changed('redirect', 'the same order again', {}, 200),

@@ -1,5 +1,6 @@
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
+import { fromOperation } from '#src/connectors/sandbox/from-provider.ts';
 import { Secret } from '#src/secret.ts';
 import { cardAttempt, enrollmentAttempt, redirectAttempt, verificationAttempt } from '../attempts.ts';
 import { describeConformance } from '../conformance.ts';
@@ -13,7 +14,7 @@ import {
   refusal,
   verificationAnswer,
 } from './answers.ts';
-import { CALLS } from './conforming-calls.ts';
+import { answerTo, CALLS, operation } from './conforming-calls.ts';
 
 const secrets = { api_key: new Secret('sandbox_test_key') };
 
@@ -21,6 +22,19 @@ const captured = (responseCode: string) => (attempt: PaymentAttempt) => ({
   ...declinedAnswer(attempt, responseCode),
   captured: true,
 });
+
+/** Reads the states of a capture or a refund. */
+const corrected = (kind: 'capture' | 'refund') => async (status: string) => {
+  const code = status === 'failed' ? '05' : '00';
+  const answer = { ...answerTo(kind, operation.transactionId), status, response_code: code };
+  const result = {
+    kind: 'answer',
+    status: 200,
+    headers: {},
+    body: Buffer.from(JSON.stringify(answer)),
+  } as const;
+  return fromOperation(result, kind, operation, 'SANDBOX_ONE');
+};
 
 describeConformance({
   connector: sandboxConnector,
@@ -30,6 +44,7 @@ describeConformance({
   approval: (attempt) => ({ status: 201, body: chargeAnswer(attempt) }),
   probeAnswer: { status: 404, body: refusal('not_found') },
   calls: CALLS,
+  corrections: { capture: corrected('capture'), refund: corrected('refund') },
   answers: [
     changed('approved', 'a charge', {}),
     changed('approved', 'a repeated charge', {}, 200),

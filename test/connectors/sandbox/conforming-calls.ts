@@ -15,9 +15,11 @@ const charge = cardAttempt();
 const authorization = cardAttempt(undefined, {}, { capture: false });
 const order = redirectAttempt();
 const enrollment = enrollmentAttempt();
-const operation = operationOn(charge, `ch_${ID}`);
+/** An operation on an authorization. */
+export const operation = operationOn(charge, `ch_${ID}`);
 
-function answerTo(object: string, idempotencyKey: string): JsonObject {
+/** The provider's response to an operation. */
+export function answerTo(object: string, idempotencyKey: string): JsonObject {
   return {
     object,
     id: `xx_${ID}`,

@@ -2,6 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { stripeConnector } from '#src/connectors/stripe/connector.ts';
+import { fromRefund } from '#src/connectors/stripe/from-provider.ts';
 import { Secret } from '#src/secret.ts';
 import { cardAttempt, lookUpOf, lookUpOfOperation, operationOn } from '../attempts.ts';
 import { describeConformance } from '../conformance.ts';
@@ -44,6 +45,13 @@ describeConformance({
       data: [refundAnswer(operation.transactionId, amount)],
     }),
   ],
+  corrections: {
+    refund: async (status) =>
+      fromRefund(refundAnswer(operation.transactionId, amount, { status }), {
+        ...{ intentId: INTENT_ID, shownAs: { providerId: 'STRIPE', accountId: undefined } },
+        refund: { transactionId: operation.transactionId, money: operation.money },
+      }),
+  },
   answers: [
     changed('approved', 'a charge', {}),
     decline('declined', 'a decline', { decline_code: 'insufficient_funds' }),

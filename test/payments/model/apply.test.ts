@@ -50,16 +50,20 @@ it('a record shows the fingerprint of its card once the provider has approved th
 /** The only transitions from a final state to another, by report. */
 function mayLeave({ type, status }: TransactionRow, next: string, report: Report): boolean {
   const outcome = 'outcome' in report ? report.outcome : undefined;
-  const corrects = outcome && 'corrects' in outcome && outcome.corrects;
+  const corrects = outcome && 'corrects' in outcome && outcome.corrects !== undefined;
   const isApproved = outcome?.kind === 'approved';
   if (type === 'CHARGEBACK') {
     return status === 'DECLINED' && next === 'SUCCEEDED' && report.kind === 'dispute';
   }
   if (isOperation(type)) {
-    const mayFail = type !== 'CANCEL' && status === 'SUCCEEDED' && next === 'DECLINED';
-    return mayFail && outcome?.kind === 'declined' && corrects === true;
+    const mayFail = status === 'SUCCEEDED' && next === 'DECLINED' && outcome?.kind === 'declined';
+    const maySucceed = status === 'DECLINED' && next === 'SUCCEEDED' && isApproved;
+    return type !== 'CANCEL' && (mayFail || maySucceed) && corrects === true;
   }
-  if (status === 'SUCCEEDED') return next === 'EXPIRED' && report.kind === 'lapsed' && type === 'AUTHORIZE';
+  if (status === 'SUCCEEDED') {
+    const isLapse = next === 'EXPIRED' && report.kind === 'lapsed' && type === 'AUTHORIZE';
+    return isLapse || (next === 'DECLINED' && outcome?.kind === 'declined' && corrects === true);
+  }
   if (next !== 'SUCCEEDED' || !isApproved) return false;
   return status === 'EXPIRED' || (status === 'DECLINED' && corrects === true);
 }
@@ -78,11 +82,15 @@ it('a final state changes only through a correction, late money, a lapse, or a w
   expect([...left].sort()).toEqual([
     'AUTHORIZE DECLINED SUCCEEDED',
     'AUTHORIZE EXPIRED SUCCEEDED',
+    'AUTHORIZE SUCCEEDED DECLINED',
     'AUTHORIZE SUCCEEDED EXPIRED',
+    'CAPTURE DECLINED SUCCEEDED',
     'CAPTURE SUCCEEDED DECLINED',
     'CHARGEBACK DECLINED SUCCEEDED',
     'PURCHASE DECLINED SUCCEEDED',
     'PURCHASE EXPIRED SUCCEEDED',
+    'PURCHASE SUCCEEDED DECLINED',
+    'REFUND DECLINED SUCCEEDED',
     'REFUND SUCCEEDED DECLINED',
   ]);
 });

@@ -179,3 +179,26 @@ it('a dispute of an authorization is recorded along with its captures', () => {
   expect([record.status, books.captured, added?.parentId]).toEqual([Payment_Status.IN_DISPUTE, 60n, BASE_ID]);
   expect(record.transactionsHistory.map(({ id }) => id)).toEqual([BASE_ID, 'first', 'new']);
 });
+
+it.each(['DECLINED', 'ERROR', 'EXPIRED'])(
+  'a dispute of a payment whose only attempt is %s is a conflict, since money was taken after all',
+  (status) => {
+    const state = claimed(true);
+    const transactions = state.transactions.map((one) => ({ ...one, status }));
+    for (const stage of ['opened', 'won', 'lost'] as const) {
+      expect(told({ ...state, transactions }, { ...OPENED, stage }).change).toBe('conflict');
+    }
+    expect(told({ ...state, transactions }, OPENED, { onlyOpen: true }).change).toBe('unchanged');
+  },
+);
+
+it('a dispute waits while another attempt of the payment is open', () => {
+  const state = claimed(true);
+  const [base] = state.transactions;
+  if (!base) throw new Error('there is no attempt');
+  const transactions = [
+    { ...base, status: 'DECLINED' },
+    { ...base, id: 'next' },
+  ];
+  expect(told({ ...state, transactions }, OPENED).change).toBe('waiting');
+});

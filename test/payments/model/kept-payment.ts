@@ -36,7 +36,7 @@ export const timeOf = ({ payment }: PaymentState) => timestampFromMs(1_000 * (pa
 const row = (over: Partial<TransactionRow> & Pick<TransactionRow, 'id' | 'type'>): TransactionRow => ({
   ...{ status: 'PENDING', parentId: undefined, connectionId: 'one', connectionIdentity: 'one' },
   ...{ minorUnits: AMOUNT, currency: 'USD', capture: false, isFinal: false },
-  ...{ reference: undefined, providerPaymentId: undefined },
+  ...{ reference: undefined, providerPaymentId: undefined, reportedAt: undefined },
   ...{ vaultedToken: undefined, awaitsPayer: false, isUnanswered: false, ageMs: 0 },
   ...over,
 });
@@ -88,6 +88,7 @@ function kept(state: PaymentState, { record, books, transaction, added }: Change
           awaitsPayer: transaction.awaitsPayer,
           reference: transaction.reference ?? one.reference,
           providerPaymentId: transaction.providerPaymentId ?? one.providerPaymentId,
+          reportedAt: laterOf(one.reportedAt, transaction.reportedAt),
         }
       : one,
   );
@@ -109,11 +110,16 @@ function kept(state: PaymentState, { record, books, transaction, added }: Change
   };
 }
 
+function laterOf(one: Date | undefined, other: Date | undefined): Date | undefined {
+  if (!one || !other) return one ?? other;
+  return one > other ? one : other;
+}
+
 function withAdded(transactions: readonly TransactionRow[], added: AddedTransaction): TransactionRow[] {
-  const { checkInS: _, ...columns } = added;
+  const { checkInS: _, reportedAt, ...columns } = added;
   const before = transactions.find(({ id }) => id === added.id);
   const providerPaymentId = before?.providerPaymentId ?? added.providerPaymentId;
-  const after = row({ ...columns, status: Transaction_Status[added.status], providerPaymentId });
+  const after = row({ ...columns, status: Transaction_Status[added.status], providerPaymentId, reportedAt });
   return [...transactions.filter((one) => one !== before), after];
 }
 

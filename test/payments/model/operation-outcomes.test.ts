@@ -17,7 +17,7 @@ import { booksOf, type PaymentState, type TransactionRow } from '#src/payments/m
 import { AMOUNT, APPROVED, approved, BASE_ID, begun, claimed, learned, timeOf } from './kept-payment.ts';
 
 const providerData = create(ProviderDataSchema);
-const FAILED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE', corrects: true };
+const FAILED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE', corrects: [''] };
 
 const of = (transactionId: string, outcome: Outcome) =>
   ({ kind: 'outcome', transactionId, outcome, pauseS: 5 }) as const;
@@ -65,9 +65,12 @@ it('an amount that a lapse or a cancel released stays released when a capture fa
   expect(isReleasedAfter(released(operated('CAPTURE'), { isFinal: true }, { type: 'CANCEL' }))).toBe(true);
 });
 
-it('an authorization is checked a day later if one of its captures failed, but not if a refund failed', () => {
+it('an authorization is checked twelve days later if one of its captures failed, but not if a refund failed', () => {
   const parentOf = (type: 'CAPTURE' | 'REFUND') => change(operated(type), 'first', FAILED).parent;
-  expect([parentOf('CAPTURE'), parentOf('REFUND')]).toEqual([{ id: BASE_ID, checkInS: 86_400 }, undefined]);
+  expect([parentOf('CAPTURE'), parentOf('REFUND')]).toEqual([
+    { id: BASE_ID, checkInS: 12 * 86_400 },
+    undefined,
+  ]);
 });
 
 it('an operation whose payer is redirected stays open, and is checked', () => {
@@ -101,7 +104,10 @@ it.each<[OperationType, string]>([
   ['CANCEL', 'DO_NOT_HONOR'],
 ])('the failure of a %s may be reported before its success, and leaves the books alone', (type, code) => {
   const state = begun(approved(type === 'REFUND'), type, 60n, 'first');
-  const { record, books, transaction } = change(state, 'first', FAILED);
+  const report = { ...of('first', FAILED), reportedAt: new Date(0) };
+  const made = apply(state, report, timeOf(state));
+  if (typeof made === 'string') throw new Error(made);
+  const { record, books, transaction } = made;
   expect([transaction?.status, record.transactions?.responseCode]).toEqual([
     Transaction_Status.DECLINED,
     code,

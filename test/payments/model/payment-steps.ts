@@ -15,9 +15,16 @@ const providerData = create(ProviderDataSchema);
 /** An outcome of every kind, including corrections. */
 export const OUTCOMES: readonly Outcome[] = [
   APPROVED,
-  { ...APPROVED, providerPaymentId: 'base-id', corrects: true },
+  { ...APPROVED, providerPaymentId: 'base-id', corrects: [''] },
   { kind: 'declined', iso8583Code: '51', advice: 'NONE', providerData },
-  { kind: 'declined', iso8583Code: '51', advice: 'NONE', providerData, corrects: true },
+  {
+    kind: 'declined',
+    iso8583Code: '51',
+    advice: 'NONE',
+    providerData,
+    providerPaymentId: 'base-id',
+    corrects: [''],
+  },
   { kind: 'pending', providerData },
   { kind: 'redirect', redirectUrl: 'https://wallet.example', providerData },
   { kind: 'to_complete', providerData },
@@ -59,23 +66,20 @@ const APPROVAL: Step = {
       ? undefined
       : { kind: 'outcome', transactionId, outcome: APPROVED, pauseS: 5 },
 };
-/** The provider's report that a capture or a refund has failed after all. */
-const arbCorrection = fc.nat().map(
-  (pick): Step => ({
+/** The provider's report that a capture or a refund has failed after all, or succeeded after all. */
+const arbCorrection = fc.record({ pick: fc.nat(), day: fc.option(fc.integer({ min: 1, max: 3 })) }).map(
+  ({ pick, day }): Step => ({
     learns: ({ transactions }) => {
-      const done = transactions.filter(({ type, status }) => isOperation(type) && status === 'SUCCEEDED');
-      const transactionId = done[pick % done.length]?.id;
-      const outcome = {
-        kind: 'declined',
-        iso8583Code: '05',
-        advice: 'NONE',
-        providerData,
-        corrects: true,
-      } as const;
-      return transactionId === undefined ? undefined : { kind: 'outcome', transactionId, outcome, pauseS: 5 };
+      const final = transactions.filter(({ type, status }) => isOperation(type) && status !== 'PENDING');
+      const corrected = final[pick % final.length];
+      if (!corrected) return undefined;
+      const outcome = corrected.status === 'SUCCEEDED' ? FAILED : { ...APPROVED, corrects: [''] };
+      const reportedAt = day === null ? undefined : new Date(day * 86_400_000);
+      return { kind: 'outcome', transactionId: corrected.id, outcome, pauseS: 5, reportedAt };
     },
   }),
 );
+const FAILED: Outcome = { kind: 'declined', iso8583Code: '05', advice: 'NONE', providerData, corrects: [''] };
 const arbAttempt = fc
   .constantFrom(...OUTCOMES.filter((one) => !('corrects' in one)))
   .map(

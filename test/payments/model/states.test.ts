@@ -84,8 +84,8 @@ describe('an approval', () => {
   });
 });
 
-it('only a decline that corrects a success is shown as a later failure of an operation', () => {
-  const reported = { providerData, corrects: true } as const;
+it('only a failure after a success is shown as such, and only of a capture or a refund', () => {
+  const reported = { providerData } as const;
   const approved = {
     kind: 'approved',
     ...reported,
@@ -93,10 +93,13 @@ it('only a decline that corrects a success is shown as a later failure of an ope
     retrievalReferenceNumber: '',
   } as const;
   const declined = { kind: 'declined', ...reported, iso8583Code: '05', advice: 'NONE' } as const;
-  const codesOf = (outcome: Outcome) =>
-    (['CAPTURE', 'CANCEL', 'REFUND'] as const).map((type) => transactionStates(outcome, type).responseCode);
-  expect(codesOf(approved)).toEqual(['SUCCEEDED', 'SUCCEEDED', 'SUCCEEDED']);
-  expect(codesOf(declined)).toEqual(['CAPTURE_FAILED', 'DO_NOT_HONOR', 'REFUND_FAILED']);
+  const codesOf = (outcome: Outcome, isLate: boolean) =>
+    (['CAPTURE', 'CANCEL', 'REFUND'] as const).map(
+      (type) => transactionStates(outcome, type, isLate).responseCode,
+    );
+  expect(codesOf(approved, false)).toEqual(['SUCCEEDED', 'SUCCEEDED', 'SUCCEEDED']);
+  expect(codesOf(declined, true)).toEqual(['CAPTURE_FAILED', 'DO_NOT_HONOR', 'REFUND_FAILED']);
+  expect(codesOf(declined, false)).toEqual(['DO_NOT_HONOR', 'DO_NOT_HONOR', 'DO_NOT_HONOR']);
 });
 
 describe('a redirect', () => {

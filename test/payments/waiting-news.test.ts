@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import type { Dispute } from '#src/connectors/dispute-report.ts';
+import { notified } from '../support/news.ts';
+import { alarms, deps, onPaymentsElsewhere, refund, state } from './external-under-test.ts';
+import { lookAgain } from './kept-news.ts';
+import { payments } from './operated-payments.ts';
+import { idOf } from './requested-operations.ts';
+
+/* Signed notifications that cannot be applied yet: they wait, but not in silence. */
+
+onPaymentsElsewhere();
+
+const OPENED: Dispute = { stage: 'opened', reference: 'dp_1', money: undefined };
+
+const dispute = (transactionId: string, of: Dispute = OPENED) =>
+  notified(deps, 'ledger', { transactionId, dispute: of });
+
+/** A payment that its provider declined, with this status of its only attempt. */
+async function failed(status: string): Promise<Payment> {
+  payments.provider.next.push('declines it');
+  const payment = await payments.pay();
+  await payments.tables.query('UPDATE transaction SET status = $2 WHERE id = $1', [idOf(payment), status]);
+  return payment;
+}
+
+/** Lets the waiting notifications grow older. */
+const age = (by: string) =>
+  payments.tables.query(
+    'UPDATE notification SET received_at = received_at - $1::interval WHERE settled_at IS NULL',
+    [by],
+  );
+
+it.each(['DECLINED', 'ERROR', 'EXPIRED'])(
+  'a dispute of a payment that is %s raises an alarm, again after an hour, and is recorded once the payment is paid',
+  async (status) => {
+    const payment = await failed(status);
+    const id = idOf(payment);
+    expect([await dispute(id), alarms]).toEqual(['waiting', ['contradiction']]);
+    expect([await lookAgain(deps), alarms]).toEqual(['waiting', ['contradiction']]);
+    await age('1 hour');
+    expect([await lookAgain(deps), alarms]).toEqual(['waiting', ['contradiction', 'contradiction']]);
+    await payments.tables.query("UPDATE transaction SET status = 'SUCCEEDED' WHERE id = $1", [id]);
+    expect([await lookAgain(deps), await state(payment)]).toEqual(['applied', 'IN_DISPUTE/RECEIVED']);
+  },
+);
+
+it('a signed notification that has waited for an hour raises an alarm, whatever it waits for', async () => {
+  const payment = await payments.pay();
+  payments.provider.next.push('delays it');
+  await refund(payment, '60');
+  expect([await dispute(idOf(payment)), alarms]).toEqual(['waiting', []]);
+  await age('59 minutes');
+  expect([await lookAgain(deps), alarms]).toEqual(['waiting', []]);
+  await age('1 minute');
+  expect([await lookAgain(deps), alarms]).toEqual(['waiting', ['overdue']]);
+});
+
+it('thirty waiting notifications of a transaction do not hide newer ones', async () => {
+  const id = idOf(await failed('DECLINED'));
+  for (let i = 0; i < 30; i++) await dispute(id, { ...OPENED, reference: `dp_${i}` });
+  for (let i = 0; i < 2; i++) await lookAgain(deps);
+  const tried = await payments.tables.query('SELECT 1 FROM notification WHERE tried_at IS NOT NULL');
+  expect(tried).toHaveLength(30);
+  await dispute(id, { ...OPENED, reference: 'newest' });
+  await lookAgain(deps);
+  const [newest] = await payments.tables.query(
+    "SELECT tried_at IS NOT NULL AS tried FROM notification WHERE dispute_reference = 'newest'",
+  );
+  expect(newest?.tried).toBe(true);
+});
