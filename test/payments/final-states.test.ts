@@ -102,7 +102,10 @@ describe('a payment in a final state', () => {
 
   it('a late report of an undone charge raises no alarm if its undoing was reported before', async () => {
     const outcomeOf = (told: Outcome, status: string, reference: string) => ({
-      outcome: { ...told, reference, providerData: create(ProviderDataSchema, { status }) } as Outcome,
+      outcome: {
+        ...{ ...told, reference, providerPaymentId: reference },
+        providerData: create(ProviderDataSchema, { status }),
+      } as Outcome,
       ...{ minorUnits: 10_000n, currency: 'USD' },
     });
     const payment = await payments.pay({ wallet: true });
