@@ -85,7 +85,10 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
   const payments = await readPayments(query.hint?.providerPaymentId, known.paymentId, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
   const decision = fromPayments(payments.found, preferenceId, asked);
-  if (decision.kind === 'approved') return withLaterNews(decision, query, send, asked);
+  if (decision.kind === 'approved') {
+    const id = query.hint?.providerPaymentId ?? refundedId(payments.found, decision.providerPaymentId);
+    return withLaterNews(decision, { id, hasRefunds: query.isRefunded === true }, send, asked);
+  }
   if (decision.kind !== 'open') return decision;
 
   const { failed } = decision;
@@ -142,17 +145,22 @@ function closedForMs(
   return expires !== true || Number.isNaN(openMs) ? Number.NEGATIVE_INFINITY : ageMs - openMs;
 }
 
+/** Returns the id of the paid payment if it has been refunded since: no notification need name it then. */
+function refundedId(payments: readonly Payment[], paidId: string | undefined): string | undefined {
+  const paid = payments.find(({ id }) => id === paidId);
+  return paid?.status === 'refunded' || paid?.transaction_amount_refunded ? paidId : undefined;
+}
+
 /**
- * Adds later events of the payment named by a notification: refunds, and disputes that have ended. The payment is read
- * by its id because a search may still return its earlier state.
+ * Adds later events of a payment that a notification names or that was refunded: refunds, and disputes that have ended.
+ * The payment is read by its id because a search may still return its earlier state.
  */
 async function withLaterNews(
   approved: Extract<Outcome, { kind: 'approved' }>,
-  { hint, isRefunded: hasRefunds = false }: LookUp,
+  { id: reportedId, hasRefunds }: { readonly id: string | undefined; readonly hasRefunds: boolean },
   send: Send,
   asked: Asked,
 ): Promise<Outcome> {
-  const reportedId = hint?.providerPaymentId;
   if (reportedId === undefined) return approved;
   const answer = await read(send, getPayment(reportedId));
   if ('fault' in answer) return unknownOutcome(answer.fault);

@@ -66,7 +66,19 @@ describe('refunded amounts in look-ups at Mercado Pago', () => {
   });
 });
 
-it('a look-up without a notification reports no totals, since its data may be outdated', async () => {
+it.each([1_000, 3_000.5])('a look-up without a notification reports that %d was refunded', async (amount) => {
+  const { attempt, id, reference, refundThere } = await payment();
+  await refundThere(amount);
+  expect(await lookUp(under, attempt, reference)).toMatchObject({
+    kind: 'approved',
+    totals: {
+      refunded: BigInt(amount * 100),
+      movements: [{ type: 'REFUND', providerPaymentId: String(under.fake.refunds.get(id)?.[0]?.id) }],
+    },
+  });
+});
+
+it('a look-up without a notification reports no other totals, since its data may be outdated', async () => {
   const attempt = attemptInPesos();
   const { reference } = await paid(under, attempt);
   expect(await lookUp(under, attempt, reference)).not.toHaveProperty('totals');
