@@ -53,6 +53,7 @@ export function observePayments(
       metrics.failovers.inc({ from, to, outcome: kind });
       log.info({ from, to, outcome: kind }, 'payment failed over to another connection');
     },
+    alarmed: (about, alarm) => observeAlarm(metrics, log, about.connectionId, alarm, about.transactionId),
     finished(payment, isLearnedLater) {
       const category = Transaction_Category[payment.transactions?.category ?? 0] ?? '';
       const status = Payment_Status[payment.status] ?? '';

@@ -1,10 +1,13 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import type { CheckSchedule } from './model/schedule.ts';
 
 /** Observer of writes. */
 export type WriteObserver = {
+  /** Called if an outcome is not written because it is about other money, as the alarm in its place says. */
+  alarmed(about: { readonly transactionId: string; readonly connectionId: string }, alarm: Outcome): void;
   /**
    * Called when any worker has written a change, however late.
    *

@@ -17,6 +17,7 @@ import {
   type TransactionChange,
   type Unapplied,
 } from './model/change.ts';
+import { reportOfOwnMoney } from './model/contradiction.ts';
 import { type CheckSchedule, variedPauseS } from './model/schedule.ts';
 import { isOperation, type PaymentState } from './model/state.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
@@ -89,12 +90,29 @@ export async function writeReport(
   const write = async (): Promise<Reported> => {
     for (let outdated = 0; outdated < MAX_OUTDATED; outdated++) {
       const state = await withCurrentToken(deps, leased, report, await loadPayment(deps.database, leased));
-      const written = await writeOnce(deps, leased, state, apply(state, report, deps.now()));
-      if (written !== 'outdated') return written;
+      const { own, alarm } = ofOwnMoney(state, report);
+      const written = await writeOnce(deps, leased, state, apply(state, own, deps.now()));
+      if (written === 'outdated') continue;
+      if (alarm) deps.observer.alarmed(...alarm);
+      return written;
     }
     throw new Error(`payment ${leased.paymentId} keeps changing`);
   };
   return untilWritten(deps, leased.paymentId, write, stop);
+}
+
+/** Replaces an outcome that is about other money than its transaction's by an alarm. */
+function ofOwnMoney(
+  state: PaymentState,
+  report: Report,
+): { own: Report; alarm?: Parameters<WriteObserver['alarmed']> } {
+  if (report.kind !== 'outcome') return { own: report };
+  const transaction = state.transactions.find(({ id }) => id === report.transactionId);
+  if (!transaction) return { own: report };
+  const outcome = reportOfOwnMoney({ ...state, transaction }, report.outcome);
+  if (outcome === report.outcome) return { own: report };
+  const about = { transactionId: transaction.id, connectionId: transaction.connectionId };
+  return { own: { ...report, outcome }, alarm: [about, outcome] };
 }
 
 /**

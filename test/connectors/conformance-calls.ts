@@ -112,6 +112,35 @@ export function expectNamed(outcome: Outcome | undefined): void {
   expect(outcome).toMatchObject({ providerPaymentId: expect.stringMatching(/^[^\s/]{1,255}$/) });
 }
 
+/** A provider's report of a second charge under our transaction's id, when another is recorded. */
+export type SecondCharge = {
+  /** The `providerPaymentId` of the recorded charge. */
+  readonly recorded: string;
+  /** Makes the look-up, or reads the signed notification, that reports the second charge. */
+  report(connection: ProviderConnection): Promise<Outcome | undefined>;
+  /** The provider's response to a request of the report. */
+  answer(request: string): JsonObject;
+};
+
+/** Checks that the core can tell a second charge from the recorded one, and raises its alarm. */
+export function describeSecondCharge({ recorded, report, answer }: SecondCharge, suite: CallSuite): void {
+  it('a second charge is reported by its own id, or by an alarm that names both', async () => {
+    const server = await suite.serve((socket, text) => {
+      socket.write(httpAnswer(200, JSON.stringify(answer(text))));
+    });
+    const outcome = await report(suite.connect(`http://127.0.0.1:${server.port}`));
+    if (outcome?.kind === 'approved' && !outcome.alarm) {
+      expectNamed(outcome);
+      expect(outcome.providerPaymentId).not.toBe(recorded);
+      return;
+    }
+    if (outcome?.kind !== 'approved' && outcome?.kind !== 'unknown') throw new Error(outcome?.kind);
+    const text = outcome.kind === 'unknown' ? outcome.detail : outcome.providerData.responseMessage;
+    expect(text).toMatch(new RegExp(`^alarm: charged twice: .*${recorded}`));
+    expect(outcome.alarm).toBe(true);
+  });
+}
+
 async function expectUnknown(call: ConformingCall, suite: CallSuite, brokenAnswer: string): Promise<void> {
   const script = brokenAnswers(call.approval)[brokenAnswer] as Script;
   const { outcome, requests } = await untilAsked(() => makeAt(script, call, suite, brokenAnswer));

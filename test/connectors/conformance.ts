@@ -9,7 +9,14 @@ import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import type { Secret } from '#src/secret.ts';
 import { freePort } from '../support/free-port.ts';
 import { brokenAnswers, ENDLESS_ANSWERS } from './broken-answers.ts';
-import { type ConformingCall, describeCalls, expectNamed, untilAsked } from './conformance-calls.ts';
+import {
+  type ConformingCall,
+  describeCalls,
+  describeSecondCharge,
+  expectNamed,
+  type SecondCharge,
+  untilAsked,
+} from './conformance-calls.ts';
 import { type ConformingCorrections, describeCorrections } from './conformance-corrections.ts';
 import type { ConformingAnswer } from './conforming-answers.ts';
 import {
@@ -42,15 +49,13 @@ export type ConformingConnector = ConformingCorrections & {
   accessToken?(request: string): { status: number; body: JsonObject } | undefined;
   /** Outcome of an attempt that the provider approves: `approved` by default, `redirect` for a wallet. */
   readonly paid?: 'approved' | 'redirect';
-  /**
-   * Outcome of an attempt whose response is lost: `unknown` by default, `not_sent` if the attempt itself cannot move
-   * money.
-   */
+  /** Outcome of an attempt whose response is lost: `unknown` by default, `not_sent` if the attempt moves no money. */
   readonly lost?: 'unknown' | 'not_sent';
   /** The provider's response to a successful probe. */
   readonly probeAnswer: { status: number; body: JsonObject };
   /** The connector's calls other than `pay`. */
   readonly calls?: readonly ConformingCall[];
+  readonly secondCharge: SecondCharge;
   /** The provider's responses, and the kind of outcome that each must become. */
   readonly answers: readonly ConformingAnswer[];
 };
@@ -67,9 +72,9 @@ const TLS_DIRECTORY = join(import.meta.dirname, '../support/tls');
 const UNRESOLVABLE_HOST = `${'a'.repeat(64)}.invalid`;
 
 /**
- * Rules for every connector, whatever its provider: not_sent only if it is certain that nothing was sent, unknown if it may have
- * been sent; each attempt sent at most once; every call ended by its deadline; no secret in an outcome; a probe that
- * succeeds only after a proper response. Runs against real sockets.
+ * Rules for every connector, whatever its provider: not_sent only if it is certain that nothing was sent, unknown if it
+ * may have been sent; each attempt sent at most once; every call ended by its deadline; a second charge told from the
+ * first; no secret in an outcome; a probe that succeeds only after a proper response. Runs against real sockets.
  */
 export function describeConformance(subject: ConformingConnector): void {
   const { paid = 'approved', lost = 'unknown' } = subject;
@@ -127,8 +132,8 @@ export function describeConformance(subject: ConformingConnector): void {
         it(`the outcome of an attempt is ${row.outcome} if it gets ${row.name}`, async () => {
           const attempt = row.attempt?.() ?? subject.attempt();
           const approval = subject.approval(attempt);
-          const body = JSON.stringify(row.body(attempt, approval.body));
-          const answer = httpAnswer(row.status ?? approval.status, body);
+          const { status = approval.status } = row;
+          const answer = httpAnswer(status, JSON.stringify(row.body(attempt, approval.body)));
           const server = await suite.serve((socket) => socket.write(answer));
           const connection = suite.connect(`http://127.0.0.1:${server.port}`);
           const outcome = await suite.pay(connection, attempt);
@@ -159,13 +164,12 @@ export function describeConformance(subject: ConformingConnector): void {
       }
     });
 
-    describeCalls(subject.calls ?? [], {
-      serve: suite.serve,
-      connect: suite.connect,
+    const calls = {
+      ...{ serve: suite.serve, connect: suite.connect, timeoutOf, slackMs: SLACK_MS },
       capabilities: () => suite.connect('http://127.0.0.1:1').capabilities,
-      timeoutOf,
-      slackMs: SLACK_MS,
-    });
+    };
+    describeCalls(subject.calls ?? [], calls);
+    describeSecondCharge(subject.secondCharge, calls);
 
     it('an attempt contains our transaction ID, and closing the connection closes its sockets', async () => {
       const server = await suite.serve((socket, text) => socket.write(suite.approvalOf(text)));
@@ -216,7 +220,6 @@ function createSuite(subject: ConformingConnector) {
 
   function connect(baseUrl: string, timeoutMs = TIMEOUT_MS): ProviderConnection {
     const context = { providerId: PROVIDER_ID, secrets: subject.secrets };
-    // Opened like every connection: no connector has to redact card data itself.
     const connection = redactOutcomes(
       subject.connector.connect(subject.settings(baseUrl, timeoutMs), context),
     );
@@ -241,7 +244,6 @@ function createSuite(subject: ConformingConnector) {
     return outcome;
   }
 
-  /** Probes and checks that the probe ends in time. */
   async function probe(baseUrl: string, timeoutMs = TIMEOUT_MS): Promise<boolean | undefined> {
     const startedMs = performance.now();
     const isThere = await connect(baseUrl, timeoutMs).probe?.();
@@ -264,7 +266,6 @@ function createSuite(subject: ConformingConnector) {
     expect(requests).toHaveLength(1);
   }
 
-  /** The attempt whose id a request contains. */
   function attemptOf(request: string): PaymentAttempt | undefined {
     return [...attempts.values()].find(({ transactionId }) => request.includes(transactionId));
   }

@@ -32,7 +32,8 @@ async function sign(
   minorUnits = 10_000n,
   { on = deps, corrects = true, day = status === 'DONE' ? 1 : 2 } = {},
 ) {
-  const told = { providerData: create(ProviderDataSchema, { status }), providerPaymentId: 'operation-1' };
+  const providerPaymentId = `of-${transactions?.id}`;
+  const told = { providerData: create(ProviderDataSchema, { status }), providerPaymentId };
   const approved = {
     kind: 'approved',
     ...told,

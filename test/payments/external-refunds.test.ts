@@ -165,6 +165,21 @@ describe('a refund made at the provider itself', () => {
     expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
   });
 
+  it.each([true, false])(
+    'a look-up that reports another charge than the recorded one changes nothing (purchase: %j)',
+    async (isPurchase) => {
+      const payment = await payments.pay({ capture: isPurchase });
+      await payments.tables.query("UPDATE transaction SET provider_payment_id = 'ours'");
+      const totals = { captured: 10_000n, refunded: 1_000n };
+      const lookUp = async () => ({ ...APPROVED, totals, providerPaymentId: 'theirs' });
+      const connection: ProviderConnection = { ...payments.provider.connection, lookUp };
+      const learned = vi.spyOn(deps.checked, 'learned');
+      expect([await news(payment, connection), await others(payment)]).toEqual(['unchanged', []]);
+      const detail = 'alarm: charged twice: ours is recorded, and the provider also approved theirs';
+      expect(learned.mock.calls.map(([, result]) => result)).toMatchObject([{ alarm: true, detail }]);
+    },
+  );
+
   it('a refund made at the provider raises an alarm if it may be the won dispute itself', async () => {
     const payment = await payments.pay();
     await tellDispute(payment, { stage: 'won', reference: 'd', money: undefined });

@@ -64,7 +64,7 @@ const deps = (): OpenOutcomesDeps => ({
   database,
   now: systemClock(),
   responses: RESPONSES,
-  observer: { finished: () => {}, finishFailed: () => {} },
+  observer: { alarmed: () => {}, finished: () => {}, finishFailed: () => {} },
   schedule: { leaseMarginMs: 1_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
   connections: () =>
     new Map([

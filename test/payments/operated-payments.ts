@@ -119,6 +119,7 @@ export async function openOperatedPayments(opened: Database, tables: Tables): Pr
     observer: {
       providerCall: (_connection, _transaction, call) => call(),
       failedOver: () => {},
+      alarmed: () => {},
       finishFailed: () => {},
       finished: () => {},
       operated: () => {},

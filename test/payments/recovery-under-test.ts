@@ -76,7 +76,7 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
     now: systemClock(),
     publicUrl: () => 'https://payments.example',
     responses: RESPONSES,
-    observer: { finished: () => {}, finishFailed: () => {} },
+    observer: { alarmed: () => {}, finished: () => {}, finishFailed: () => {} },
     // No lease ends during a look-up, however busy the machine is: a second look-up would follow.
     schedule: { leaseMarginMs: 60_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
     connections: () => new Map(Object.entries(connections)),

@@ -142,7 +142,7 @@ async function openScriptedPayments(): Promise<ScriptedPayments> {
     encode,
     writeDeps: {
       ...{ database, now: systemClock(), responses, schedule: SCHEDULE },
-      observer: { finished: () => {}, finishFailed: () => {} },
+      observer: { alarmed: () => {}, finished: () => {}, finishFailed: () => {} },
     },
     payment: (request, script) => scriptedPayment({ database, tables, vault, responses }, request, script),
     rows: () => tables.query(ROWS),
@@ -222,6 +222,7 @@ function depsOf(
         const status = Payment_Status[payment.status] ?? '';
         script.finished?.push(isLearnedLater ? `${status}, learned later` : status);
       },
+      alarmed: () => {},
       finishFailed: () => {},
       replayed: () => {},
       refused: () => {},

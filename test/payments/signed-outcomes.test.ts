@@ -66,11 +66,11 @@ it.each<[string, Behaviour, { capture: boolean }, Outcome]>([
 );
 
 /** Delivers a signed approval of a charge to a provider's check. @returns its result, and any alarm. */
-async function approve(payment: Payment, paidReference: string): Promise<string[]> {
+async function approve(payment: Payment, paidReference: string, isPaid = false): Promise<string[]> {
   const transactionId = idOf(payment);
   const codes = { authorizationCode: '', retrievalReferenceNumber: '' };
   const outcome: Outcome = { kind: 'approved', providerData, providerPaymentId: paidReference, ...codes };
-  const signed = { outcome, minorUnits: 10_000n, currency: 'USD', paidReference };
+  const signed = { outcome, minorUnits: 10_000n, currency: 'USD', ...(isPaid && { paidReference }) };
   const connection: ProviderConnection = {
     ...payments.provider.connection,
     lookUp: undefined,
@@ -90,7 +90,10 @@ async function approve(payment: Payment, paidReference: string): Promise<string[
     settled: (_connectionId, result) => told.push(result),
     checked: {
       ...payments.deps.checked,
-      learned: (_about, result) => typeof result === 'string' && told.push(result),
+      learned: (_about, result) => {
+        if (typeof result === 'string') told.push(result);
+        else if (result.kind === 'unknown' && result.alarm) told.push(result.detail);
+      },
     },
   });
   return told;
@@ -107,11 +110,22 @@ it('the first signed report of an unknown outcome decides which charge is the pa
   expect(row).toEqual({ provider_payment_id: 'theirs' });
 });
 
+it('a signed approval of another charge than the approved one raises an alarm and changes nothing', async () => {
+  const payment = await payments.pay();
+  await setReference();
+  expect(await approve(payment, 'theirs')).toEqual([
+    'alarm: charged twice: ours is recorded, and the provider also approved theirs',
+    'unchanged',
+  ]);
+  const [row] = await payments.tables.query('SELECT provider_payment_id AS id FROM transaction');
+  expect(row).toEqual({ id: 'ours' });
+});
+
 it('a signed approval of another charge does not end a payment that waits for its payer', async () => {
   payments.provider.next.push('sends the payer away');
   const payment = await payments.pay();
   await setReference();
-  expect(await approve(payment, 'theirs')).toEqual(['mismatch', 'unchanged']);
+  expect(await approve(payment, 'theirs', true)).toEqual(['mismatch', 'unchanged']);
   expect(await payments.stateOf(payment)).toBe('PENDING/WAITING_ADDITIONAL_STEP');
   expect(await approve(payment, 'ours')).toEqual(['applied']);
   expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');

@@ -30,6 +30,7 @@ function depsOf(query: () => Promise<{ rows: readonly unknown[] }>): WriteDeps {
     responses: RESPONSES,
     observer: {
       finished: ({ id }, isLearnedLater) => told.push([id, isLearnedLater]),
+      alarmed: () => {},
       finishFailed: (paymentId, error) => told.push([paymentId, error]),
     },
     eventWritten: () => told.push('event'),

@@ -132,7 +132,8 @@ function differenceOf(payment: Payment, asked: Asked): string | undefined {
 function secondPaymentsAlarm(paid: readonly Payment[]): string {
   const later = paid.slice(0, -1).filter(({ status }) => status === 'approved');
   if (later.length === 0) return '';
-  return `alarm: paid more than once; refund ${later.map(({ id }) => id).join(', ')}`;
+  const [first, others] = [paid.at(-1)?.id, later.map(({ id }) => id).join(', ')];
+  return `alarm: charged twice: the first payment is ${first}; refund ${others}`;
 }
 
 /** Returns the names for a payment's outcome. */

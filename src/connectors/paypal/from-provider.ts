@@ -66,7 +66,11 @@ export function fromOrder(order: Order, asked: Asked): Outcome {
   if ('kind' in found) return found;
   const { captures } = found.unit.payments;
   const captured = captures.filter(({ status }) => status !== 'DECLINED' && status !== 'FAILED');
-  if (captured.length > 1) return alarmingOutcome('the order was captured more than once');
+  if (captured.length > 1) {
+    return alarmingOutcome(
+      `charged twice: the order has the captures ${captured.map(({ id }) => id).join(', ')}`,
+    );
+  }
   const capture = captured[0] ?? captures.at(-1);
   if (capture) return fromCapture(capture, order, asked);
 
@@ -176,7 +180,12 @@ export function isAbout(object: Names, transactionId: string): boolean {
   return namesOf(object).length > 0 && !namesAnother(object, transactionId);
 }
 
-function fromCapture(capture: Transaction, order: Order, asked: Asked): Outcome {
+/** Reads the outcome of a payment from a capture. @param order the object that contains it. */
+export function fromCapture(
+  capture: Transaction,
+  order: Pick<Order, 'id' | 'raw'>,
+  asked: Omit<Asked, 'orderId'>,
+): Outcome {
   if (capture.id === undefined) return answeredAboutAnother('capture');
   if (namesAnother(capture, asked.transactionId)) return answeredAboutAnother('custom_id');
   const difference = differingMoney(capture.amount, asked.money);

@@ -25,6 +25,7 @@ import { sendOrder } from './creation.ts';
 import {
   type Asked,
   fromAnswer,
+  fromCapture,
   fromOrder,
   fromRefund,
   isAbout,
@@ -33,7 +34,7 @@ import {
 } from './from-provider.ts';
 import { toPayPalAmount } from './money.ts';
 import type { PayPalSettings } from './settings.ts';
-import { type ApiRequest, getOrder, getRefund, refundCapture } from './to-provider.ts';
+import { type ApiRequest, getCapture, getOrder, getRefund, refundCapture } from './to-provider.ts';
 
 /** The context of one call of a connection. */
 export type Call = ProviderCall<ApiRequest, PayPalSettings>;
@@ -109,12 +110,30 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
     const order = readOrder(body);
     return withTotals(fromOrder(order, asked), order, asked);
   });
+  const hinted = query.hint?.providerPaymentId;
+  if (outcome.kind === 'approved' && isTextLike(hinted, PAYPAL_ID) && hinted !== outcome.providerPaymentId) {
+    const second = await secondCapture(hinted, references.orderId, asked, send);
+    if (second) return second;
+  }
   // Only our own capture could take the money, and none will follow.
   if (close && outcome.kind === 'redirect') {
     const { redirectUrl: _, ...reported } = outcome;
     return { ...reported, kind: 'expired' };
   }
   return outcome;
+}
+
+/** Reads a capture outside of our order. @returns its outcome if it took money under our transaction's id. */
+async function secondCapture(
+  captureId: string,
+  orderId: string,
+  asked: Asked,
+  send: Call['send'],
+): Promise<Outcome | undefined> {
+  const capture = readTransaction(bodyOf(await send(getCapture(captureId))));
+  if (capture.id !== captureId || !isAbout(capture, asked.transactionId)) return undefined;
+  const outcome = fromCapture(capture, { id: orderId, raw: capture.raw }, asked);
+  return outcome.kind === 'approved' ? outcome : undefined;
 }
 
 async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outcome> {

@@ -89,6 +89,7 @@ const readEvent = fields({
   resource: readResource,
 });
 
+const CAPTURE = /^PAYMENT\.CAPTURE\./;
 const REFUND = /^PAYMENT\.(CAPTURE\.REFUNDED$|REFUND\.)/;
 const OF_CAPTURES = /^(CUSTOMER\.DISPUTE\.|PAYMENT\.(CAPTURE\.(REFUNDED|REVERSED)$|REFUND\.))/;
 
@@ -120,7 +121,10 @@ function subjectOf(type: string, resource: Resource): NotificationSubject | unde
   const isOrder = type.startsWith('CHECKOUT.ORDER.');
   const named = isOrder ? resource.purchase_units[0] : resource;
   const transactionId = named?.custom_id ?? named?.invoice_id;
-  if (transactionId !== undefined) return { transactionId };
+  const captureId = CAPTURE.test(type) ? resource.id : undefined;
+  if (transactionId !== undefined) {
+    return { transactionId, ...(captureId !== undefined && { providerPaymentId: captureId }) };
+  }
   const { related_ids } = resource.supplementary_data;
   const orderId = isOrder ? resource.id : (resource.order_id ?? related_ids.order_id);
   return isTextLike(orderId, PAYPAL_ID) ? { providerPaymentId: orderId } : undefined;

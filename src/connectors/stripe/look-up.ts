@@ -68,7 +68,14 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   if (!money) return unknownOutcome('the provider cannot express this amount in this currency');
   const asked = { payment: { transactionId, money }, of, shownAs };
 
-  const reported = query.reference ?? query.hint?.providerPaymentId;
+  const hinted = query.hint?.providerPaymentId;
+  const second = isTextLike(hinted, INTENT_ID) && hinted !== query.reference ? hinted : undefined;
+  if (query.reference !== undefined && second !== undefined) {
+    // Another intent with our id: if it is approved, the core raises the alarm.
+    const outcome = await askForIntent({ ...asked, intentId: second }, send);
+    if (outcome !== 'open' && outcome.kind === 'approved') return referringTo(second, outcome);
+  }
+  const reported = query.reference ?? hinted;
   const intentId = isTextLike(reported, INTENT_ID) ? reported : await findIntent(query, of, send);
   if (typeof intentId !== 'string') return intentId;
   const read = () =>
@@ -104,7 +111,10 @@ async function findIntent(query: LookUp, of: Card, send: Send): Promise<string |
   const search = { query: `metadata['transaction_id']:'${transactionId}'` };
   const { data: found } = readFound(bodyOf(await send(get('/v1/payment_intents/search', search))));
   const ours = found.filter(({ metadata }) => metadata.transaction_id === transactionId);
-  if (ours.length > 1) return alarmingOutcome('the provider has several payments for this transaction');
+  if (ours.length > 1) {
+    const ids = ours.map(({ id }) => id).join(', ');
+    return alarmingOutcome(`the provider has several payments for this transaction: ${ids}`);
+  }
   return (
     ours[0]?.id ??
     unknownOutcome('the search found nothing, and the creation cannot be repeated; this needs manual review')

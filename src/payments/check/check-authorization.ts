@@ -1,7 +1,7 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import type { LeasedConnection } from '#src/connectors/within-lease.ts';
-import { isAlarm } from '../model/contradiction.ts';
+import { isAlarm, reportOfOwnMoney } from '../model/contradiction.ts';
 import { beyondBooks, changedRefund, isRefundUndone } from '../model/external.ts';
 import { FIRST_CHECK_S, heldPauseS } from '../model/schedule.ts';
 import { isOver } from '../model/state.ts';
@@ -41,7 +41,8 @@ export async function checkAuthorization(
     return { result: hint ? 'waiting' : 'unchanged', checkInS: WHILE_OPERATED_S, fence };
   }
   const query = lookUpOf(deps, connection, found, { ...prompt, close: false, isLast: false });
-  const reported = await connection.lookUp?.(query);
+  const answered = await connection.lookUp?.(query);
+  const reported = answered && reportOfOwnMoney(found, answered);
   const changed = changedRefund(found, reported);
   if (changed) return { ...(await recheckRefund(deps, leased, changed)), fence };
   const made = beyondBooks(found, reported);

@@ -1,6 +1,6 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { LeasedConnection } from '#src/connectors/within-lease.ts';
-import { contradicts } from '../model/contradiction.ts';
+import { contradicts, reportOfOwnMoney } from '../model/contradiction.ts';
 import { correctionOf } from '../model/correction.ts';
 import { beyondBooks, changedRefund, isRefundUndone } from '../model/external.ts';
 import { FIRST_CHECK_S, payerPauseS, reportsMore } from '../model/schedule.ts';
@@ -31,7 +31,7 @@ export async function checkOutcome(
   if (!isOpen(transaction) && !(connection.lookUp && isFound))
     return { result: 'unchanged', checkInS: undefined, fence };
   const isLast = isLastCheck(found);
-  const reported = await askAbout(deps, connection, found, { ...prompt, isLast });
+  const reported = reportOfOwnMoney(found, await askAbout(deps, connection, found, { ...prompt, isLast }));
   const changed = changedRefund(found, reported);
   if (changed) return { ...(await recheckRefund(deps, leased, changed)), fence };
   const correction = correctionOf(found, reported, undefined);

@@ -1,6 +1,7 @@
 import type { NotificationSubject, ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { OpenNews } from '#src/store/tables/open-news.ts';
 import type { Report } from '../model/apply.ts';
+import { reportOfOwnMoney } from '../model/contradiction.ts';
 import { isLapsing, isOpen, isOver } from '../model/state.ts';
 import { type LeasedTransaction, pauseS, writeReport } from '../write-change.ts';
 import { type ExternalResult, recordExternal, reportDispute } from './external-reports.ts';
@@ -44,6 +45,11 @@ async function applyOutcome(
   const { transaction } = found;
   const { outcome, at: reportedAt } = signed;
   const stays = (result: Believed['result']) => ({ result, fence: leased.fence });
+  const own = reportOfOwnMoney(found, outcome);
+  if (own !== outcome) {
+    deps.checked.learned({ transactionId: transaction.id, connectionId: transaction.connectionId }, own);
+    return stays('unchanged');
+  }
   const isEnd = outcome.kind === 'expired' && isLapsing(transaction);
   // If the authorization is already over, a report of its end adds nothing, and the reported amount, which may be only
   // the uncaptured rest, must not be compared.

@@ -51,8 +51,7 @@ function walker(desc: DescMessage): Walk<AnyMessage> {
 function walkOf(field: DescField): Walk<never> | undefined {
   if (getOption(field, not_supported)) return refuseUnsupported;
   if (field.fieldKind === 'map') return undefined;
-  if (field.scalar === ScalarType.STRING)
-    return getOption(field, sensitive) ? checkText : checkShownText;
+  if (field.scalar === ScalarType.STRING) return getOption(field, sensitive) ? checkText : checkShownText;
   switch (field.message?.typeName) {
     case undefined:
       return undefined;

@@ -6,7 +6,7 @@ import { cardAttempt, lookUpOf, lookUpOfOperation, operationOn, redirectAttempt 
 import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import { answer, type ConformingAnswer, changed, row } from '../conforming-answers.ts';
-import { connectAdyen, read, SECRETS } from './adyen-under-test.ts';
+import { connectAdyen, read, SECRETS, subjectOf } from './adyen-under-test.ts';
 import { FAKE_ACCOUNT, notificationOf } from './fake-notifications.ts';
 
 const PSP = 'NC6HT9CRT65ZGN82';
@@ -51,6 +51,15 @@ describeConformance({
     repeated('refund', { amount }),
     completed(),
   ],
+  secondCharge: {
+    recorded: PSP,
+    async report(connection) {
+      const item = { eventCode: 'AUTHORISATION', success: true, psp: 'QFQTPCQ8HXSKGK82' };
+      const body = notificationOf({ ...item, reference: operation.payment.transactionId }, amount);
+      return subjectOf(await read(connection, body)).signed?.outcome;
+    },
+    answer: () => ({}),
+  },
   answers: [
     changed('approved', 'an approval', {}),
     changed('approved', 'an approval that repeats neither amount nor reference', {

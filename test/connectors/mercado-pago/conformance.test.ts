@@ -55,6 +55,11 @@ describeConformance({
     ]),
     lookUp(),
   ],
+  secondCharge: {
+    recorded: String(PAYMENT_ID),
+    report: async (connection) => connection.lookUp?.(lookUpOf(attempt, { reference })),
+    answer: () => searchAnswer(paymentAnswer(attempt, { id: PAYMENT_ID + 1 }), paymentAnswer(attempt)),
+  },
   answers: [
     changed('redirect', 'a preference', {}),
     changed('redirect', 'a preference without an account', { collector_id: undefined }),

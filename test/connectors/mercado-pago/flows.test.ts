@@ -63,7 +63,9 @@ describe('payers redirected to Mercado Pago', () => {
     expect(await lookUp(under, attempt, reference)).toMatchObject({
       kind: 'approved',
       reference: `${reference}/${first.id}`,
-      providerData: { responseMessage: `alarm: paid more than once; refund ${third.id}, ${second.id}` },
+      providerData: {
+        responseMessage: `alarm: charged twice: the first payment is ${first.id}; refund ${third.id}, ${second.id}`,
+      },
     });
     for (const payment of [second, third]) payment.status = 'refunded';
     expect(await lookUp(under, attempt, reference)).not.toHaveProperty('alarm');
@@ -121,7 +123,9 @@ describe('payers redirected to Mercado Pago', () => {
       kind: 'approved',
       alarm: true,
       reference: `${reference}/${byCard.id}`,
-      providerData: { responseMessage: `alarm: paid more than once; refund ${ticket.id}` },
+      providerData: {
+        responseMessage: `alarm: charged twice: the first payment is ${byCard.id}; refund ${ticket.id}`,
+      },
     });
   });
 

@@ -22,6 +22,7 @@ import { SECRETS } from './paypal-under-test.ts';
 const order = redirectAttempt();
 const operation = operationOn(order, `${ORDER_ID}/${CAPTURE_ID}`);
 const SHOWN_AS = { providerId: 'PAYPAL', accountId: undefined };
+const SECOND_ID = '4D779367HI019004G';
 const OTHER = '00000000-0000-4000-8000-000000000000';
 const TINY = { currency_code: 'USD', value: '0.01' };
 const EUROS = { currency_code: 'EUR', value: '3000.00' };
@@ -204,6 +205,17 @@ describeConformance({
   attempt: redirectAttempt,
   approval: (attempt) => ({ status: 201, body: orderAnswer(attempt) }),
   accessToken: tokenAnswer,
+  secondCharge: {
+    recorded: CAPTURE_ID,
+    report: async (connection) =>
+      connection.lookUp?.(
+        lookUpOf(order, { reference: `${ORDER_ID}/${CAPTURE_ID}`, hint: { providerPaymentId: SECOND_ID } }),
+      ),
+    answer: (request) =>
+      request.includes(`/captures/${SECOND_ID}`)
+        ? refundAnswer(order, { id: SECOND_ID })
+        : capturedAnswer(order),
+  },
   paid: 'redirect',
   lost: 'not_sent',
   probeAnswer: { status: 404, body: errorAnswer('INVALID_RESOURCE_ID') },

@@ -56,7 +56,7 @@ describe('a notification from PayPal', () => {
     expect(await read(paypal.fake.notify(CAPTURED))).toEqual({
       kind: 'about',
       deduplicationKey: CAPTURED.id,
-      subjects: [{ transactionId: TRANSACTION }],
+      subjects: [{ transactionId: TRANSACTION, providerPaymentId: '3C679366HH908993F' }],
     });
     expect(paypal.seen(VERIFY)).toBe(1);
   });

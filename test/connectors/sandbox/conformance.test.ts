@@ -2,7 +2,13 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { fromOperation } from '#src/connectors/sandbox/from-provider.ts';
 import { Secret } from '#src/secret.ts';
-import { cardAttempt, enrollmentAttempt, redirectAttempt, verificationAttempt } from '../attempts.ts';
+import {
+  cardAttempt,
+  enrollmentAttempt,
+  lookUpOf,
+  redirectAttempt,
+  verificationAttempt,
+} from '../attempts.ts';
 import { describeConformance } from '../conformance.ts';
 import { changed, row } from '../conforming-answers.ts';
 import {
@@ -10,12 +16,14 @@ import {
   chargeAnswer,
   declinedAnswer,
   enrollmentAnswer,
+  ID,
   orderAnswer,
   refusal,
   verificationAnswer,
 } from './answers.ts';
 import { answerTo, CALLS, operation } from './conforming-calls.ts';
 
+const paid = cardAttempt();
 const secrets = { api_key: new Secret('sandbox_test_key') };
 
 const captured = (responseCode: string) => (attempt: PaymentAttempt) => ({
@@ -45,6 +53,11 @@ describeConformance({
   probeAnswer: { status: 404, body: refusal('not_found') },
   calls: CALLS,
   corrections: { capture: corrected('capture'), refund: corrected('refund') },
+  secondCharge: {
+    recorded: `ch_${ID}`,
+    report: async (connection) => connection.lookUp?.(lookUpOf(paid)),
+    answer: () => ({ ...chargeAnswer(paid), id: 'ch_5d1c9c2a-0f39-4a5b-9d7b-5f5d1c9c2a11' }),
+  },
   answers: [
     changed('approved', 'a charge', {}),
     changed('approved', 'a repeated charge', {}, 200),

@@ -52,6 +52,12 @@ describeConformance({
         refund: { transactionId: operation.transactionId, money: operation.money },
       }),
   },
+  secondCharge: {
+    recorded: INTENT_ID,
+    report: async (connection) =>
+      connection.lookUp?.(lookUpOf(paid, { reference: INTENT_ID, hint: { providerPaymentId: 'pi_second' } })),
+    answer: (request) => intentAnswer(paid, request.includes('pi_second') ? { id: 'pi_second' } : {}),
+  },
   answers: [
     changed('approved', 'a charge', {}),
     decline('declined', 'a decline', { decline_code: 'insufficient_funds' }),
