@@ -34,9 +34,11 @@ export type ConnectContext = {
 /**
  * An open connection at a provider.
  *
- * Every call that may move money (`pay`, `capture`, `cancel`, `refund`, `complete`) has one deadline, `deadlineMs`,
- * however many HTTP requests it makes; exactly one of those requests moves money. A failure before that request is
- * `not_sent`; a failure of that request is `unknown`. Calls never throw: an unknown outcome is an outcome too.
+ * Every call has one deadline, `deadlineMs`, however many HTTP requests it makes. At most one of those requests moves
+ * money, in `pay`, `capture`, `cancel`, `refund`, `complete` and `repeatOperation`, and in a `lookUp` that repeats a
+ * refund under its key. A failure before that request is `not_sent`. A failure of that request is `unknown`, unless it is
+ * certain that nothing was sent or the provider refused it. For a look-up or a repeat, every failure is `unknown`. Calls
+ * never throw: an unknown outcome is an outcome too.
  */
 export type ProviderConnection = {
   /**

@@ -101,7 +101,7 @@ export type Outcome =
   | (Reported & Correcting & DeclineReason & { readonly kind: 'declined' })
   /** The payer did not act in time, or the authorization lapsed: nothing was charged, and nothing will be. */
   | (Reported & { readonly kind: 'expired' })
-  /** It is certain that nothing happened at the provider: the attempt may be made elsewhere. */
+  /** It is certain that no money moved at the provider, and that none will: the attempt may be made elsewhere. */
   | {
       readonly kind: 'not_sent';
       readonly because: NotSentReason;
@@ -113,7 +113,8 @@ export type Outcome =
       readonly refused?: string;
     }
   /**
-   * It may have happened (timeout, reset, 5xx, unreadable response): never resent or sent elsewhere, never "failed".
+   * It may have happened (timeout, reset, 5xx, unreadable response): never sent elsewhere, never "failed", and resent only
+   * by the connector, under the same key (`complete`, `lookUp`, `repeatOperation`).
    */
   | (Named & {
       readonly kind: 'unknown';

@@ -35,11 +35,12 @@ export function requireReader(
 
 /**
  * Verifies and stores a provider's notification, and makes the check of its transaction due, before the notification is
- * acknowledged. Calls no provider; the checker does.
+ * acknowledged. A connector may call its provider to verify or read the notification; only the checker looks up
+ * transactions.
  *
  * @returns the body of the acknowledgement.
- * @throws ServiceError NOT_FOUND as requireReader does, INVALID_CREDENTIALS for a forged notification, SERVICE_UNAVAILABLE if the notification could not be verified or stored, which makes the provider
- * resend it.
+ * @throws ServiceError NOT_FOUND as requireReader does, INVALID_CREDENTIALS for a forged notification,
+ * SERVICE_UNAVAILABLE if the notification could not be verified or stored, which makes the provider resend it.
  */
 export async function receiveNotification(
   deps: ReceiveDeps,
