@@ -1,8 +1,9 @@
 import type { NotificationSubject, ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
+import type { Money } from '#src/money.ts';
 import type { OpenNews } from '#src/store/tables/open-news.ts';
 import type { Report } from '../model/apply.ts';
 import { reportOfOwnMoney } from '../model/contradiction.ts';
-import { isLapsing, isOpen, isOver } from '../model/state.ts';
+import { isLapsing, isOpen, isOperation, isOver, type TransactionRow } from '../model/state.ts';
 import { type LeasedTransaction, pauseS, writeReport } from '../write-change.ts';
 import { type ExternalResult, recordExternal, reportDispute } from './external-reports.ts';
 import { type CheckDeps, type Found, findTransaction } from './found-transaction.ts';
@@ -11,8 +12,8 @@ import { type CheckDeps, type Found, findTransaction } from './found-transaction
 type Believed = { readonly result: ExternalResult | 'conflict'; readonly fence: number | undefined };
 
 /**
- * Applies signed news: a stage of a dispute, or an outcome at a provider without a look-up. An outcome whose amount or
- * currency differs from the transaction's changes nothing and raises an alarm.
+ * Applies signed news: a stage of a dispute, or an outcome at a provider without a look-up. If its amount or currency
+ * differs from the transaction's, an alarm is raised, and a payment does not change; an operation takes the amount.
  *
  * @returns 'waiting' if the news may apply later because another operation on the payment is open and may have caused
  *   the reported event; 'conflict' if the payment cannot hold it, and a person has to review it.
@@ -43,7 +44,8 @@ async function applyOutcome(
   stop: AbortSignal | undefined,
 ): Promise<Believed> {
   const { transaction } = found;
-  const { outcome, at: reportedAt } = signed;
+  const { outcome, at: reportedAt, minorUnits, currency } = signed;
+  const money = { minorUnits, currency };
   const stays = (result: Believed['result']) => ({ result, fence: leased.fence });
   const own = reportOfOwnMoney(found, outcome);
   if (own !== outcome) {
@@ -57,12 +59,13 @@ async function applyOutcome(
   const { id: transactionId, connectionId, ageMs } = transaction;
   const report: Report = isEnd
     ? { kind: 'lapsed', transactionId }
-    : { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, ageMs), reportedAt };
+    : { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, ageMs), reportedAt, money };
   const written = await writeReport(deps, leased, report, stop);
-  if (typeof written !== 'string') return { result: 'applied', fence: written.fence };
-  if (written === 'contradiction') deps.checked.learned({ transactionId, connectionId }, written);
   if (written === 'lost') return { result: 'waiting', fence: undefined };
-  return stays(written === 'waiting' || written === 'conflict' ? written : 'unchanged');
+  if (written === 'waiting' || written === 'conflict') return stays(written);
+  const alarm = written === 'contradiction' ? written : isOther(transaction, money) && 'mismatch';
+  if (alarm) deps.checked.learned({ transactionId, connectionId }, alarm);
+  return typeof written === 'string' ? stays('unchanged') : { result: 'applied', fence: written.fence };
 }
 
 /** Records a reported capture or refund as external, unless it is one of ours. */
@@ -101,11 +104,18 @@ function decides(
   { transaction }: Found,
 ): boolean {
   if (ofPurchase && !transaction.capture) return false;
-  const fits = minorUnits === transaction.minorUnits && currency === transaction.currency;
+  // An operation is over, whatever amount its report names: otherwise it would block all others.
+  const fits = isOperation(transaction.type) || !isOther(transaction, { minorUnits, currency });
   if (fits && outcome.kind !== 'unknown') return true;
   const { id: transactionId, connectionId } = transaction;
   checked.learned({ transactionId, connectionId }, fits ? outcome : 'mismatch');
   return false;
+}
+
+/** Returns true if reported money is not a transaction's own. A cancel moves none, whatever amount its report names. */
+function isOther({ type, minorUnits, currency }: TransactionRow, reported: Money): boolean {
+  if (type === 'CANCEL') return false;
+  return reported.minorUnits !== minorUnits || reported.currency !== currency;
 }
 
 /** Returns false and raises an alarm if the signed report is about another charge under our reference. */

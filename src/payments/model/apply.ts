@@ -1,7 +1,8 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
+import type { Money } from '#src/money.ts';
 import { attemptChange, isStillOpen } from './attempt.ts';
-import type { Books, OperationType } from './books.ts';
+import { type Books, movedMoney, type OperationType } from './books.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED, type Unapplied } from './change.ts';
 import { contradicts } from './contradiction.ts';
 import { booksCorrectedBy, type Correction, correctionOf, NEEDS_AUTHORIZATION } from './correction.ts';
@@ -37,6 +38,8 @@ export type Report =
       readonly pauseS: number;
       /** Time of the event according to the provider; undefined for a response, which is the provider's present state. */
       readonly reportedAt?: Date | undefined;
+      /** The money of an operation according to the provider; undefined if it is the recorded money. */
+      readonly money?: Money | undefined;
     }
   /** The term of an authorization has passed, or the provider reports it as over. */
   | { readonly kind: 'lapsed'; readonly transactionId: string }
@@ -140,12 +143,12 @@ function unapplied(
 function applyToOperation(
   found: TransactionInState,
   type: OperationType,
-  { outcome, pauseS, reportedAt }: OutcomeReport,
+  { outcome, pauseS, reportedAt, money: reported }: OutcomeReport,
   at: Timestamp,
 ): Change | Unapplied {
   const { payment, transaction, transactions } = found;
   const { id, isFinal, minorUnits, currency } = transaction;
-  const correction = correctionOf(found, outcome, reportedAt);
+  const correction = correctionOf(found, outcome, reportedAt, reported);
   const isCorrected = correction === 'now';
   if (transaction.status !== 'PENDING' && !isCorrected) {
     return isConfirmed(transaction, outcome, reportedAt)
@@ -154,9 +157,13 @@ function applyToOperation(
   }
   const base = succeededBase(transactions);
   if (!base) throw actsOnNothing(transaction);
-  const operation = { type, money: { minorUnits, currency }, isFinal };
   const before = booksOf(payment, base);
-  const after = isCorrected && type !== 'CANCEL' ? booksCorrectedBy(found, type, outcome) : undefined;
+  const recorded = { type, money: { minorUnits, currency }, isFinal };
+  // A failure has moved nothing, whatever amount it names.
+  const operation =
+    outcome.kind === 'approved' ? { ...recorded, money: movedMoney(before, recorded, reported) } : recorded;
+  const after =
+    isCorrected && type !== 'CANCEL' ? booksCorrectedBy(found, type, outcome, reported) : undefined;
   // An event that corrects a success follows it, even if it arrives first.
   const isCorrecting =
     reportedAt !== undefined && outcome.kind === 'declined' && outcome.corrects !== undefined;
@@ -174,7 +181,10 @@ function applyToOperation(
     ...NOTHING_ELSE,
     record,
     books,
-    transaction: { id, status, ...namesOf(outcome), awaitsPayer: false, isFenced, checkInS, reportedAt },
+    transaction: {
+      ...{ id, status, ...namesOf(outcome), awaitsPayer: false, isFenced, checkInS, reportedAt },
+      ...(operation.money.minorUnits !== minorUnits && { minorUnits: operation.money.minorUnits }),
+    },
     event: eventOf(record),
     parent:
       parentInS === undefined || transaction.parentId === undefined

@@ -145,6 +145,29 @@ export function planRefund(
   };
 }
 
+/**
+ * Returns the money that a successful operation has moved: the reported amount, but at most what the books can hold. The
+ * requested amount counts if the provider reports none in its currency, and for a cancel, which moves no money.
+ */
+export function movedMoney(
+  books: Books,
+  operation: Pick<PlannedOperation, 'type' | 'money'>,
+  reported: Money | undefined,
+): Money {
+  const money = reportedMoney(operation, reported);
+  const left = operation.type === 'CAPTURE' ? books.amount - books.captured : leftToRefund(books);
+  return operation.type === 'CANCEL' || money.minorUnits <= left ? money : { ...money, minorUnits: left };
+}
+
+/** Returns the reported money of an operation, whatever the books can hold. */
+export function reportedMoney(
+  { type, money }: Pick<PlannedOperation, 'type' | 'money'>,
+  reported: Money | undefined,
+): Money {
+  const isAmount = type !== 'CANCEL' && reported?.currency === money.currency && reported.minorUnits > 0n;
+  return isAmount ? reported : money;
+}
+
 /** Returns the books after an operation. */
 export function booksAfter(
   books: Books,

@@ -43,6 +43,8 @@ export type TransactionChange = {
   readonly checkInS: number | undefined;
   /** Time of the reported event according to the provider; undefined keeps the earlier time. */
   readonly reportedAt?: Date | undefined;
+  /** The amount that an operation has moved, if it is not the recorded one. */
+  readonly minorUnits?: bigint | undefined;
 };
 
 /** A transaction that a change adds, as columns. */

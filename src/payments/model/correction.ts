@@ -1,5 +1,13 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { type Books, booksAfter, booksWithout, leftToRefund, type OperationType } from './books.ts';
+import type { Money } from '#src/money.ts';
+import {
+  type Books,
+  booksAfter,
+  booksWithout,
+  leftToRefund,
+  type OperationType,
+  reportedMoney,
+} from './books.ts';
 import {
   booksOf,
   isOpen,
@@ -24,12 +32,14 @@ export type Correction = 'now' | 'later' | 'conflict' | 'outdated';
  * provider's latest report counts, however often it changes its mind.
  *
  * @param reportedAt the time of the reported event according to the provider; undefined for its present state.
+ * @param reported the reported money of an operation, if it may differ from the recorded money.
  * @returns undefined if the outcome is not the opposite of a final state, or is not a correction.
  */
 export function correctionOf(
   stored: TransactionInState,
   outcome: Outcome,
   reportedAt: Date | undefined,
+  reported?: Money,
 ): Correction | undefined {
   const { transaction } = stored;
   const isReversal =
@@ -41,7 +51,7 @@ export function correctionOf(
   const earlier = shownOf(stored)?.status ?? '';
   if (isUndated || !outcome.corrects?.includes(earlier)) return undefined;
   if (!isOperation(transaction.type)) return ofAttempt(stored, outcome);
-  return transaction.type === 'CANCEL' ? undefined : ofOperation(stored, transaction.type, outcome);
+  return transaction.type === 'CANCEL' ? undefined : ofOperation(stored, transaction.type, outcome, reported);
 }
 
 /** Returns true if a report is older than the transaction's last one. Of two events in the same second, the failure is the later. */
@@ -57,9 +67,14 @@ function isOutdated(
 /** An operation that may be corrected. */
 type Corrected = Exclude<OperationType, 'CANCEL'>;
 
-function ofOperation(stored: TransactionInState, type: Corrected, outcome: Outcome): Correction {
+function ofOperation(
+  stored: TransactionInState,
+  type: Corrected,
+  outcome: Outcome,
+  reported: Money | undefined,
+): Correction {
   if (stored.payment.openOperation) return 'later';
-  return booksCorrectedBy(stored, type, outcome) ? 'now' : 'conflict';
+  return booksCorrectedBy(stored, type, outcome, reported) ? 'now' : 'conflict';
 }
 
 /**
@@ -72,6 +87,7 @@ export function booksCorrectedBy(
   { payment, transaction, transactions }: TransactionInState,
   type: Corrected,
   { kind }: Outcome,
+  reported: Money | undefined,
 ): Books | undefined {
   const base = succeededBase(transactions);
   if (!base) return undefined;
@@ -80,7 +96,7 @@ export function booksCorrectedBy(
   const operation = { type, money: { minorUnits, currency }, isFinal };
   const after =
     kind === 'approved'
-      ? booksAfter(before, operation)
+      ? booksAfter(before, { ...operation, money: reportedMoney(operation, reported) })
       : booksWithout(before, operation, staysReleased(before, transaction, transactions));
   return after.captured <= after.amount && leftToRefund(after) >= 0n ? after : undefined;
 }

@@ -94,6 +94,7 @@ export function withOperationOutcome(
     responseCode: states.responseCode,
     responseMessage: states.responseMessage,
     ...(reported && { providerData: reported }),
+    amount: toDecimal(operation.money),
     updatedAt: at,
   };
   const isOpen = states.transaction === Transaction_Status.PENDING;

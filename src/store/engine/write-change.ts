@@ -118,6 +118,7 @@ const MORE: readonly Parameter<StoredChange>[] = [
   ['reopened_session', 'uuid', ({ reopens }) => reopens],
   ['retaken_session', 'uuid', ({ retakes }) => retakes],
   ['new_reported_at', 'timestamptz', reportedAtOf],
+  ['new_minor_units', 'bigint', ({ transaction }) => transaction?.minorUnits],
 ];
 
 const FUNCTION = 'write_change_1';
@@ -181,7 +182,8 @@ async function writeOutcomes(
 
 function isPlain(change: StoredChange): boolean {
   const { transaction, books, added, parent, method, reopens, retakes } = change;
-  const more = [books, added, parent, method, reopens, retakes, transaction?.reportedAt];
+  const { reportedAt, minorUnits } = transaction ?? {};
+  const more = [books, added, parent, method, reopens, retakes, reportedAt, minorUnits];
   return transaction !== undefined && more.every((part) => part === undefined);
 }
 

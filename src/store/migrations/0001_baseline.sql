@@ -812,6 +812,8 @@ CREATE FUNCTION write_change_1(
   retaken_session uuid DEFAULT NULL,
   -- When the reported event happened, according to the provider; null if it does not say.
   new_reported_at timestamptz DEFAULT NULL,
+  -- The amount that the reported operation has moved; null leaves it unchanged.
+  new_minor_units bigint DEFAULT NULL,
   -- written; outdated: the caller must decide again from the current payment; lost: another worker holds the
   -- transaction.
   OUT result text,
@@ -874,6 +876,7 @@ BEGIN
       awaits_payer = new_awaits_payer, fence = t.fence + 1,
       -- greatest ignores nulls.
       reported_at = greatest(t.reported_at, new_reported_at),
+      amount_minor_units = coalesce(new_minor_units, t.amount_minor_units),
       -- If the fence differs, another worker or news about the transaction has already set its next check.
       check_at = CASE WHEN t.fence = the_fence THEN checked_at ELSE t.check_at END,
       response = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response, new_response) END,

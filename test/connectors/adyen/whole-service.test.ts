@@ -82,6 +82,23 @@ it('an authorization is restored if its capture and refund fail after success, i
   expect(await stateOf(payment)).toBe('SUCCEEDED/CAPTURED');
 });
 
+it('an operation that Adyen notifies with another amount takes it, raises an alarm, and blocks no other', async () => {
+  const { payment } = await payByCard(false);
+  await deliverAll();
+  const captured = await call(`/${payment.id}/capture`, { merchant_reference: 'c-1' });
+  fake.notifications.length = 0;
+  const { id, provider_data } = captured.transactions;
+  const about = { eventCode: 'CAPTURE', success: true, psp: provider_data.transaction_id };
+  const before = await alarms();
+  await deliver(notificationOf({ ...about, reference: `capture-${id}` }, { value: 800, currency: 'USD' }));
+  await expect.poll(alarms).toBe(before + 1);
+  const { amount, transactions } = await call(`/${payment.id}`);
+  expect([amount.captured, transactions.amount, transactions.status]).toEqual([8, 8, 'SUCCEEDED']);
+  const refunded = await call(`/${payment.id}/refund`, { merchant_reference: 'r-1' });
+  expect(refunded.transactions).toMatchObject({ status: 'PENDING', amount: 8 });
+  fake.notifications.length = 0;
+});
+
 it('an AUTHORISATION that is corrected from failure to success makes the payment SUCCEEDED only once', async () => {
   const declined = withField(cardPayment(), 'amount', { currency: 'USD', value: 10 });
   const holder = 'payment_method.detail.card.card_data.holder_name';
