@@ -1,4 +1,4 @@
-import { pino } from 'pino';
+import { pino, stdTimeFunctions } from 'pino';
 import { describeError } from '#src/api/describe-error.ts';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
@@ -63,7 +63,10 @@ async function start(): Promise<void> {
 /** Starts everything and returns. The process runs until a signal. */
 async function serve(config: Config): Promise<void> {
   const base = parent ? { worker: process.pid } : null;
-  const log = pino({ level: config.logLevel, serializers: LOG_SERIALIZERS, base }, logWriter);
+  const log = pino(
+    { level: config.logLevel, serializers: LOG_SERIALIZERS, base, timestamp: stdTimeFunctions.isoTime },
+    logWriter,
+  );
   onSignals(log);
   if (parent) {
     const { address, warnings } = await serveHere(config, await parent.storage(), log);

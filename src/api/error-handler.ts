@@ -4,7 +4,7 @@ import { OverloadError, ServiceError } from '#src/service-error.ts';
 import { notFoundPage } from '#src/web/not-found-page.ts';
 import { PAGE_HEADERS } from '#src/web/page.ts';
 import { describeError } from './describe-error.ts';
-import { grpcTrailers, toConnectError, toProblem, toServiceError } from './errors.ts';
+import { grpcTrailers, keepReason, toConnectError, toProblem, toServiceError } from './errors.ts';
 import { refuseRest } from './overload-answers.ts';
 
 /**
@@ -75,6 +75,7 @@ export function answerProblem(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
+  keepReason(request, error.reason);
   const problem = toProblem(error, request.id);
   if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS);
   // Fastify sets this header after a body that it cannot parse, but HTTP/2 has no such header, and Node would print a

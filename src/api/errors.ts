@@ -1,12 +1,24 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
-import type { FastifyError } from 'fastify';
+import type { FastifyError, FastifyRequest } from 'fastify';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { describeFields, type FieldError, REASONS, type Reason, ServiceError } from '#src/service-error.ts';
 import { unknownEncoding } from './expand.ts';
 
 /** Domain of google.rpc.ErrorInfo, within which the reasons are unique. */
 export const ERROR_DOMAIN = 'payments.v1';
+
+const refusedFor = new WeakMap<FastifyRequest, Reason>();
+
+/** Keeps the reason for which a call is refused, for the call's line in the log. */
+export function keepReason(request: FastifyRequest, reason: Reason): void {
+  refusedFor.set(request, reason);
+}
+
+/** Returns the reason for which a call was refused; undefined if it was not, or not yet. */
+export function reasonOf(request: FastifyRequest): Reason | undefined {
+  return refusedFor.get(request);
+}
 
 /** An error as REST sends it: RFC 9457, plus the members that merchants' code reads. */
 export type Problem = {
@@ -71,6 +83,12 @@ export function rewriteConnectError(error: ConnectError): void {
   const code = keepsItsCode(error) ? error.code : Code[known.rpc];
   Object.assign(error, { code, rawMessage: known.message, message: known.message, cause: undefined });
   addDetails(error, known);
+}
+
+/** Returns the reason in the details of an rpc error. */
+export function reasonIn(error: ConnectError): Reason | undefined {
+  const [info] = error.findDetails(ErrorInfoSchema);
+  return info && Object.hasOwn(REASONS, info.reason) ? (info.reason as Reason) : undefined;
 }
 
 /**

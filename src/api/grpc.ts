@@ -13,7 +13,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { readBinary } from '#src/wire/read-binary.ts';
-import { grpcTrailers, rewriteConnectError } from './errors.ts';
+import { grpcTrailers, keepReason, reasonIn, rewriteConnectError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import { overloadTrailers } from './overload-answers.ts';
 import type { Handle } from './rest.ts';
@@ -72,7 +72,7 @@ async function serve<Call>(rpc: Rpc<Call>, request: FastifyRequest, reply: Fasti
   const timeout = parseTimeout(headerOf(request, 'grpc-timeout'), MAX_TIMEOUT_MS);
   const failed = (error: unknown): GrpcResponse => ({
     headers: {},
-    trailers: trailersOf(error, rpc.onError),
+    trailers: trailersOf(error, rpc.onError, request),
   });
   // The work's errors are reported even after the deadline.
   const work = respond(rpc, request, timeout.error).catch(failed);
@@ -80,10 +80,18 @@ async function serve<Call>(rpc: Rpc<Call>, request: FastifyRequest, reply: Fasti
   send(reply, await withinTime(work, timeoutMs).catch(failed));
 }
 
-function trailersOf(error: unknown, onError: (error: unknown) => void): Readonly<Record<string, string>> {
+function trailersOf(
+  error: unknown,
+  onError: (error: unknown) => void,
+  request: FastifyRequest,
+): Readonly<Record<string, string>> {
   if (error instanceof ConnectError) rewriteConnectError(error);
   const beyondLimit = overloadTrailers(error);
-  return beyondLimit ?? grpcTrailers(error instanceof ConnectError ? error : refusal(error, onError));
+  if (beyondLimit) return beyondLimit;
+  const refused = error instanceof ConnectError ? error : refusal(error, onError);
+  const reason = reasonIn(refused);
+  if (reason) keepReason(request, reason);
+  return grpcTrailers(refused);
 }
 
 const SUCCESS = { 'grpc-status': '0' };

@@ -10,10 +10,11 @@ import {
   type HandlerContext,
 } from '@connectrpc/connect';
 import type { FastifyRequest } from 'fastify';
+import type { Reason } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { NESTING_LIMIT } from '#src/wire/parse-json.ts';
 import { isOurFault } from './error-handler.ts';
-import { rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
+import { keepReason, reasonIn, rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import type { Handle, ServedService } from './rest.ts';
 import { readUnread, UNREAD_BINARY, UnreadSchema, unreadJson } from './unread-message.ts';
@@ -61,7 +62,10 @@ export function rpcRoutes<Service extends DescService, Call>(
   const callKey = createContextKey<Call | undefined>(undefined);
 
   async function requestGate(context: HandlerContext): Promise<void> {
-    rewriteErrors(context);
+    rewriteErrors(context, undefined, (reason) => {
+      const refused = context.values.get(requestKey);
+      if (refused) keepReason(refused, reason);
+    });
     const request = context.values.get(requestKey);
     if (!request) throw new Error('RPC_OPTIONS were not given to the plugin');
     try {
@@ -102,10 +106,17 @@ const UNREADABLE: readonly Code[] = [Code.InvalidArgument, Code.Internal];
  * Rewrites Connect's own errors. In every protocol, Connect aborts the call's signal with its error before writing it:
  * this is the only place to change the error before the caller sees it.
  */
-function rewriteErrors({ signal }: HandlerContext, codes?: readonly Code[]): void {
+function rewriteErrors(
+  { signal }: HandlerContext,
+  codes?: readonly Code[],
+  rewritten: (reason: Reason) => void = () => {},
+): void {
   signal.addEventListener('abort', () => {
     const { reason } = signal;
-    if (reason instanceof ConnectError && (codes?.includes(reason.code) ?? true)) rewriteConnectError(reason);
+    if (!(reason instanceof ConnectError && (codes?.includes(reason.code) ?? true))) return;
+    rewriteConnectError(reason);
+    const code = reasonIn(reason);
+    if (code) rewritten(code);
   });
 }
 

@@ -1,4 +1,4 @@
-import { pino } from 'pino';
+import { pino, stdTimeFunctions } from 'pino';
 import { CHECKOUT_DIR, type Config } from '#src/config.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { runningEmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
@@ -40,7 +40,7 @@ export async function withDatabase<T>(
   work: (storage: CommandStorage) => Promise<T>,
   migrates = true,
 ): Promise<T> {
-  const log = pino({ level: 'error' }, stderr);
+  const log = pino({ level: 'error', timestamp: stdTimeFunctions.isoTime }, stderr);
   const { url, dataDir } = findDatabase(config);
   const started = url || !dataDir ? undefined : await startEmbeddedPostgres({ dataDir, log });
   const database = openDatabase({

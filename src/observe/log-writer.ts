@@ -67,7 +67,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     if (dropped === 0) return;
     const line = {
       level: WARN,
-      time: Date.now(),
+      time: new Date().toISOString(),
       dropped,
       msg: 'log lines were dropped: the reader of the log is too slow',
     };

@@ -1,5 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import {
   Payment_Status,
@@ -7,7 +6,6 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { RefusedBy } from '#src/api/admission.ts';
 import {
   type Authenticate,
   type Credentials,
@@ -27,8 +25,8 @@ import type { CardVault } from '#src/vault/card-vault.ts';
 import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 import type { Metrics } from './metrics.ts';
 import { observeAlarm } from './observe-alarm.ts';
-import { type Limit, logRefusedCalls } from './refused-calls.ts';
-import { sentStatus, type Tracing } from './tracing.ts';
+import { countRefusal, lineOf, logWithRequest } from './observe-requests.ts';
+import type { Tracing } from './tracing.ts';
 
 /** Counts and times payments, and logs events that operators must know about. */
 export function observePayments(
@@ -82,7 +80,7 @@ export function observePayments(
       metrics.replays.inc();
     },
     refused() {
-      countRefusal(metrics, requestLine.getStore(), 'on_their_way');
+      countRefusal(metrics, undefined, 'on_their_way');
     },
     finishFailed(paymentId, error) {
       metrics.finishFailures.inc();
@@ -121,10 +119,15 @@ export function observeAuthentication(authenticate: Authenticate, clientAddress:
     header: ReadHeader,
     limitLookUp: LimitLookUp,
   ): Promise<Credentials> => {
+    const line = lineOf(request);
+    const sent = header('public-api-key') ?? '';
     try {
-      return await authenticate(header, limitLookUp);
+      const credentials = await authenticate(header, limitLookUp);
+      if (line) line.caller = callerOf(credentials.accountId, sent);
+      return credentials;
     } catch (error) {
       if (error instanceof InvalidCredentialsError) {
+        if (line) line.caller = callerOf(error.accountId, sent);
         request.log.warn(
           { account_id: error.accountId, remote_address: clientAddress(request) },
           'authentication failed',
@@ -135,13 +138,30 @@ export function observeAuthentication(authenticate: Authenticate, clientAddress:
   };
 }
 
+/** Public keys as `npm run account` makes them; a secret begins with `sk_`. */
+const PUBLIC_KEY = /^(?:[a-z0-9-]+_)?pk_\w+$/;
+
+/**
+ * Returns what the line of a refused call says about its caller. Of the public key, it has the last four characters, and
+ * those only if the key is known or looks like a public key: a caller may have sent the secret in its place.
+ */
+function callerOf(accountId: string | undefined, publicKey: string): object {
+  const isPublic = publicKey.length > SHOWN && (accountId || PUBLIC_KEY.test(publicKey));
+  return {
+    ...(accountId && { account_id: accountId }),
+    ...(isPublic && { public_key_ends_with: publicKey.slice(-SHOWN) }),
+  };
+}
+
+const SHOWN = 4;
+
 /** Wraps the accounts' rate limit to count refused calls and log totals. */
 export function observeRateLimit(metrics: Metrics, limitRate: LimitRate, clientAddress: ClientAddress) {
   return (request: FastifyRequest, caller: Credentials): void => {
     try {
       limitRate(caller, () => clientAddress(request));
     } catch (error) {
-      countRefusal(metrics, lines.get(request), 'rate');
+      countRefusal(metrics, request, 'rate');
       throw error;
     }
   };
@@ -228,73 +248,3 @@ export function observeDatabase(database: Database, metrics: Metrics, tracing: T
     },
   };
 }
-
-/** A request's line in the log; undefined once it is written. */
-type RequestLine = { open: { fields: object; msg: string } | undefined; refusedBy?: Limit };
-
-const requestLine = new AsyncLocalStorage<RequestLine>();
-/** The lines of the requests in progress. */
-const lines = new WeakMap<FastifyRequest, RequestLine>();
-
-/**
- * Logs the result of a request in the request's own line. Writes a separate line outside a request, or if the request's
- * line is already written because the client disconnected or got an unknown outcome.
- */
-function logWithRequest(log: Logger, fields: object, msg: string): void {
-  const line = requestLine.getStore();
-  if (line?.open) line.open = { fields, msg };
-  else log.info(fields, msg);
-}
-
-/** Records a span, metrics and, after the response, a log line for each request. */
-export function observeRequests(
-  app: FastifyInstance,
-  metrics: Metrics,
-  tracing: Tracing,
-  clientAddress: ClientAddress,
-): void {
-  tracing.traceRequests(app);
-  const logRefused = logRefusedCalls(app);
-  app.addHook('onRequest', (request, reply, done) => {
-    metrics.inFlight.inc();
-    const remoteAddress = clientAddress(request);
-    const line: RequestLine = { open: { fields: {}, msg: 'request' } };
-    lines.set(request, line);
-    // The raw response also closes when the client disconnects early, and for the rpc protocols.
-    reply.raw.once('close', () => {
-      const route = request.routeOptions.url ?? 'unknown';
-      const status = sentStatus(reply.raw);
-      const { fields, msg } = line.open ?? {};
-      line.open = undefined;
-      metrics.inFlight.dec();
-      metrics.requests.observe({ route, status }, reply.elapsedTime / 1000);
-      if (QUIET_ROUTES.has(route)) return;
-      if (line.refusedBy) return logRefused(line.refusedBy, route);
-      const ms = Math.round(reply.elapsedTime);
-      request.log.info(
-        { method: request.method, route, status, remote_address: remoteAddress, ms, ...fields },
-        msg,
-      );
-    });
-    done();
-  });
-  // Not in an earlier hook: the body is read in the connection's context, not in the request's.
-  app.addHook('preHandler', (request, _reply, done) => {
-    const line = lines.get(request);
-    if (line) requestLine.run(line, done);
-    else done();
-  });
-}
-
-/** Counts calls that a limit refuses, and logs totals instead of each call. */
-export function observeRefusals(metrics: Metrics): (request: FastifyRequest, limit: RefusedBy) => void {
-  return (request, limit) => countRefusal(metrics, lines.get(request), limit);
-}
-
-function countRefusal(metrics: Metrics, line: RequestLine | undefined, limit: Limit): void {
-  metrics.refusals.inc({ limit });
-  if (line) line.refusedBy = limit;
-}
-
-/** Paths that machines request every few seconds. */
-const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);

@@ -8,7 +8,7 @@ import type { Config } from '#src/config.ts';
 import { createListener } from '#src/listener/listener.ts';
 import { LISTENER_LIMITS } from '#src/listener/listener-limits.ts';
 import type { Metrics } from '#src/observe/metrics.ts';
-import { observeRequests } from '#src/observe/observe.ts';
+import { observeRequests } from '#src/observe/observe-requests.ts';
 import type { Tracing } from '#src/observe/tracing.ts';
 
 /**

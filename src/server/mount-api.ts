@@ -36,13 +36,9 @@ import { webhookService } from '#src/api/webhook-service.ts';
 import type { Config } from '#src/config.ts';
 import { newId } from '#src/new-id.ts';
 import type { Metrics } from '#src/observe/metrics.ts';
-import {
-  observeAuthentication,
-  observeRateLimit,
-  observeRefusals,
-  showHealth,
-} from '#src/observe/observe.ts';
+import { observeAuthentication, observeRateLimit, showHealth } from '#src/observe/observe.ts';
 import { showAlarms } from '#src/observe/observe-alarm.ts';
+import { observeRefusals } from '#src/observe/observe-requests.ts';
 import { showNodes } from '#src/observe/show-nodes.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { checkWritable, orUnavailable } from '#src/store/engine/unavailable.ts';

@@ -129,6 +129,31 @@ it('the doctor fails with advice if settings, database, keys, catalogue or schem
   );
 });
 
+it('the doctor fails for a connection that has open transactions and is not in the catalogue', async () => {
+  const [account] = await tables.query(
+    "INSERT INTO account (id, name) VALUES (gen_random_uuid(), 'Shop') RETURNING id",
+  );
+  for (const connection of ['gone', 'one']) {
+    await tables.query(
+      `WITH made AS (
+         INSERT INTO payment (account_id, id, idempotency_key, request_hash, request_shape, status, record)
+         VALUES ($1, gen_random_uuid(), gen_random_uuid()::text, '', '', 'PENDING', '') RETURNING id
+       )
+       INSERT INTO transaction (account_id, id, payment_id, connection_id, connection_identity, status,
+         amount_minor_units, currency, capture, check_at)
+       SELECT $1, gen_random_uuid(), id, $2, $2, 'PENDING', 1, 'USD', true, now() FROM made`,
+      [account?.id, connection],
+    );
+  }
+  const { code, stdout } = await doctor({});
+  expect(stdout).toMatch(
+    /^FAILED {3}connection gone: 1 open transactions, but the catalogue lacks the connection/m,
+  );
+  expect(stdout).not.toMatch(/connection one: \d+ open transactions/);
+  expect(code).toBe(1);
+  await tables.query('TRUNCATE payment, transaction');
+});
+
 it('the doctor reports overdue work from the service’s tables', async () => {
   const [account] = await tables.query(
     "INSERT INTO account (id, name) VALUES (gen_random_uuid(), 'Shop') RETURNING id",

@@ -42,6 +42,32 @@ describe.each(PROTOCOLS)('the log of requests over %s', (protocol) => {
     expect(server.logLines.join()).not.toMatch(/sk_|pk_/);
   });
 
+  it('a refused call is logged with its code, its account and the last four characters of its public key, if that is no secret', async () => {
+    const before = server.logLines.length;
+    const refused = (code: string) =>
+      server.logLines
+        .slice(before)
+        .map((line) => JSON.parse(line))
+        .filter((line) => line.msg === 'request' && line.code === code);
+    const own = { account_id: ACCOUNT_ONE, public_key_ends_with: '_one' };
+    await clients.create(protocol, withField(cardPayment(), 'country', 'XX'), headersOne());
+    await expect.poll(() => refused('INVALID_PARAMETERS')).toMatchObject([own]);
+    const unknown = { ...headersOne(), 'x-idempotency-key': '' };
+    await clients.create(protocol, cardPayment(), unknown);
+    await expect.poll(() => refused('IDEMPOTENCY_KEY_MISSING')).toMatchObject([own]);
+    await clients.create(protocol, cardPayment(), { ...headersOne(), 'private-secret-key': 'sk_wrong' });
+    await expect.poll(() => refused('INVALID_CREDENTIALS')).toMatchObject([own]);
+    const swapped = { ...headersOne(), 'public-api-key': 'sk_sandbox_one' };
+    await clients.create(protocol, cardPayment(), swapped);
+    await expect.poll(() => refused('INVALID_CREDENTIALS')).toHaveLength(2);
+    expect(refused('INVALID_CREDENTIALS')[1]).not.toHaveProperty('public_key_ends_with');
+    const mistyped = { ...headersOne(), 'public-api-key': 'pk_mistyped' };
+    await clients.create(protocol, cardPayment(), mistyped);
+    await expect
+      .poll(() => refused('INVALID_CREDENTIALS')[2])
+      .toMatchObject({ public_key_ends_with: 'yped' });
+  });
+
   it('a payment is logged with its account and status, in the line of its request', async () => {
     const reply = await clients.create(protocol, cardPayment('4000000000000002'), headersOne());
     const { id } = JSON.parse(reply.record);

@@ -101,3 +101,26 @@ const SERVICE_FACTS = {
 export async function readServiceFacts(database: Database): Promise<ServiceFacts> {
   return onlyRow(await database.query<ServiceFacts>(SERVICE_FACTS));
 }
+
+/** A connection that the catalogue lacks, with the number of its open transactions, counted up to 100,000. */
+export type OpenElsewhere = { readonly connectionId: string; readonly open: number };
+
+const OPEN_ELSEWHERE = {
+  name: 'open_elsewhere',
+  text: `
+    SELECT open.connection_id AS "connectionId", count(*)::integer AS open
+    FROM (SELECT connection_id FROM transaction
+      WHERE check_at IS NOT NULL AND connection_id <> ALL ($1::text[]) LIMIT 100000) open
+    GROUP BY open.connection_id ORDER BY open.connection_id`,
+};
+
+/**
+ * Counts the transactions that a check is due for, now or later, at connections other than `known`: unknown outcomes,
+ * open operations, redirected payers and held authorizations.
+ */
+export async function countOpenElsewhere(
+  database: Database,
+  known: readonly string[],
+): Promise<readonly OpenElsewhere[]> {
+  return (await database.query<OpenElsewhere>(OPEN_ELSEWHERE, [known])).rows;
+}
