@@ -186,9 +186,13 @@ async function checkCatalogue(config: Config, catalogue: Catalogue, tell: Tell):
       if (JSON.stringify(settings ?? {}).includes('$SANDBOX_URL')) return ok(check, 'is the mounted sandbox');
       const probe = opened.connections.get(id)?.probe;
       if (!probe) return ok(check, 'is complete; its provider cannot be probed without moving money');
-      if (await probe()) return ok(check, 'its provider responds and accepts the credentials');
-      const advice = `check its settings and credentials, and that this machine can reach the provider`;
-      return failed(check, 'its provider does not respond, or does not accept the credentials', advice);
+      let problem = 'the reason is unknown';
+      const isThere = await probe((reported) => {
+        problem = reported;
+      });
+      if (isThere) return ok(check, 'its provider responds and accepts the credentials');
+      const advice = 'check its settings and credentials, and that this machine can reach the provider';
+      return failed(check, `its provider cannot be used: ${problem}`, advice);
     });
     tell(...(await Promise.all(checks)));
   } finally {

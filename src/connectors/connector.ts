@@ -21,6 +21,9 @@ export type Connector = {
   connect(settings: JsonObject, context: ConnectContext): ProviderConnection;
 };
 
+/** Receives the description of a problem, which contains no secret. */
+export type ReportProblem = (problem: string) => void;
+
 /** Options for opening a connection, other than its settings. */
 export type ConnectContext = {
   /** Shown in the record's provider_id and provider_data.id. */
@@ -109,8 +112,10 @@ export type ProviderConnection = {
   /**
    * Tests whether the provider is available and accepts our calls, without moving money. undefined: the provider has no
    * such call. Never throws, and resolves within `deadlineMs`.
+   *
+   * @param report called with the reason, for operators, if the result is false.
    */
-  readonly probe: (() => Promise<boolean>) | undefined;
+  readonly probe: ((report?: ReportProblem) => Promise<boolean>) | undefined;
   /** Waits for calls in flight, then closes its sockets. */
   close(): Promise<void>;
 };

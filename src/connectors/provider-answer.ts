@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import { type Money, parseMoney } from '#src/money.ts';
+import type { ReportProblem } from './connector.ts';
 import type { HttpResult } from './http-client.ts';
 import type { Outcome } from './outcome.ts';
 
@@ -183,7 +184,32 @@ export function fromResult(result: HttpResult, read: (body: JsonObject, answer: 
   if (result.kind === 'not_sent') return result;
   if (result.kind === 'unknown') return unknownOutcome(result.detail);
   const body = readJsonObject(result.body);
-  return body ? read(body, result) : unknownOutcome(`unreadable response: ${result.status}`);
+  if (body) return read(body, result);
+  return unknownOutcome(`${isPage(result) ? 'an HTML page as' : 'unreadable'} response: ${result.status}`);
+}
+
+/** Returns true for a page for people, which something other than a provider's API sent, such as a proxy. */
+function isPage({ headers }: Answer): boolean {
+  return headers['content-type']?.startsWith('text/html') ?? false;
+}
+
+/** Describes why a probe failed: what came instead of the response that a working connection gets. */
+export function probeProblem(result: HttpResult): string {
+  if (result.kind === 'not_sent') return `nothing was sent (${result.detail})`;
+  if (result.kind === 'unknown') return `no complete response arrived (${result.detail})`;
+  const { status, body } = result;
+  if (isPage(result)) {
+    return `the response is an HTML page (HTTP ${status}): a proxy's or another server's, not the provider's`;
+  }
+  if (status === 401 || status === 403) return `the credentials are refused (HTTP ${status})`;
+  if (!readJsonObject(body)) return `the response is unreadable (HTTP ${status})`;
+  return `the response is not the expected one (HTTP ${status})`;
+}
+
+/** Returns `isWell`, and reports the problem of a probe that is not. */
+export function judgeProbe(result: HttpResult, isWell: boolean, report?: ReportProblem): boolean {
+  if (!isWell) report?.(probeProblem(result));
+  return isWell;
 }
 
 /** Returns true for a success status, for which the body determines the outcome. */

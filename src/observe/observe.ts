@@ -43,7 +43,8 @@ export function observePayments(
       observeAlarm(metrics, log, connectionId, outcome, transactionId);
       if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && outcome.because !== 'circuit_open')) {
         const about = { transaction_id: transactionId, connection: connectionId };
-        log.warn({ ...about, outcome: outcome.kind, detail: outcome.detail }, 'provider did not respond');
+        const because = outcome.kind === 'not_sent' ? outcome.because : outcome.kind;
+        log.warn({ ...about, outcome: outcome.kind, detail: outcome.detail }, WITHOUT_RESULT[because]);
       }
       return outcome;
     },
@@ -88,6 +89,14 @@ export function observePayments(
     },
   };
 }
+
+/** Messages about calls without a result. `detail` says more: an error of the network, or a status of the provider. */
+const WITHOUT_RESULT = {
+  unknown: 'the outcome of a provider call is unknown',
+  unreachable: 'a provider could not be reached, or refuses the connection',
+  turned_away: 'a provider call was refused',
+  circuit_open: 'a circuit is open',
+} as const;
 
 /**
  * Wraps a vault to log each use with the number's token (PCI DSS 10.2.1.1). If a number cannot be opened, the caller

@@ -96,7 +96,7 @@ it('the doctor fails with advice if settings, database, keys, catalogue or schem
   expect(away.stdout).toMatch(
     /^FAILED {3}database: cannot connect to the database.*\n {9}check DATABASE_URL/m,
   );
-  expect(away.stdout).toMatch(/^FAILED {3}connection one: its provider does not respond/m);
+  expect(away.stdout).toMatch(/^FAILED {3}connection one: .*nothing was sent \(.*ECONNREFUSED\)/m);
   expect(away.stdout).not.toContain('hidden');
 
   await tables.query("INSERT INTO installation_key (name, check_value) VALUES ('hash key', '\\x00')");
@@ -127,6 +127,22 @@ it('the doctor fails with advice if settings, database, keys, catalogue or schem
     'INSERT INTO schema_migration (version, name, sha256) VALUES ($1, $2, $3)',
     Object.values(last[0] ?? {}),
   );
+});
+
+it.each([
+  ['refused credentials', 401, 'application/json', '{"error":{}}', 'the credentials are refused (HTTP 401)'],
+  ['an HTML page', 401, 'text/html; charset=utf-8', '<p>Sign in', 'the response is an HTML page (HTTP 401)'],
+  ['an unreadable response', 502, 'text/plain', 'no', 'the response is unreadable (HTTP 502)'],
+])('the doctor tells %s of a provider apart from other problems', async (_what, status, type, body, says) => {
+  const provider: Server = createServer((_request, response) => {
+    response.writeHead(status, { 'content-type': type }).end(body);
+  });
+  await new Promise<void>((resolve) => provider.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+  const { code, stdout } = await doctor({ CATALOGUE_FILE: sandboxAt(url) });
+  provider.close();
+  expect(stdout).toContain(`connection one: its provider cannot be used: ${says}`);
+  expect(code).toBe(1);
 });
 
 it('the doctor fails for a connection that has open transactions and is not in the catalogue', async () => {

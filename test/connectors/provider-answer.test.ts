@@ -209,6 +209,8 @@ it('the outcome of a call that may have moved money is known only from a readabl
   const read = () => unknownOutcome('read');
   expect(fromResult(answer(500, '{}'), read)).toEqual(unknownOutcome('read'));
   expect(fromResult(answer(200, 'no'), read)).toEqual(unknownOutcome('unreadable response: 200'));
+  const page = { ...answer(401, '<p>'), headers: { 'content-type': 'text/html' } };
+  expect(fromResult(page, read)).toEqual(unknownOutcome('an HTML page as response: 401'));
   expect(fromResult(NOT_SENT, read)).toEqual(NOT_SENT);
   expect(fromResult(LOST, read)).toEqual(unknownOutcome('awaiting the response: DEADLINE'));
 });

@@ -85,7 +85,7 @@ describe.each(PROTOCOLS)('the log of requests over %s', (protocol) => {
     const { transactions } = JSON.parse((await clients.create(protocol, wrong, headersOne())).record);
     const about = (msg: string) => logged(msg).filter((line) => line.transaction_id === transactions.id);
     await expect.poll(() => about("a provider's response needs manual review")).toHaveLength(1);
-    await expect.poll(() => about('provider did not respond')).toHaveLength(1);
+    await expect.poll(() => about('the outcome of a provider call is unknown')).toHaveLength(1);
   });
 
   it('responses and refusals forbid caching and content sniffing', async () => {

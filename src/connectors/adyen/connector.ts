@@ -8,10 +8,11 @@ import type {
   Operation,
   OperationKind,
   ProviderConnection,
+  ReportProblem,
 } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { judgeProbe, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
 import { PSP_REFERENCE, type ShownAs } from './answers.ts';
 import {
@@ -96,7 +97,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     repeatOperation: (query) => repeatOperation(query, call()),
     readNotification: async (notification, nowMs) =>
       readNotifications(notification, hmacKeys, shownAs, nowMs),
-    probe: () => probe(call()),
+    probe: (report) => probe(call(), report),
     close,
   };
 }
@@ -153,6 +154,7 @@ async function repeatOperation(query: LookUp, call: Call): Promise<Outcome> {
   return outcome.kind === 'not_sent' ? NOT_REPORTED : outcome;
 }
 
-async function probe({ send, settings }: Call): Promise<boolean> {
-  return isPaymentMethods(await send(paymentMethodsRequest(settings)));
+async function probe({ send, settings }: Call, report?: ReportProblem): Promise<boolean> {
+  const result = await send(paymentMethodsRequest(settings));
+  return judgeProbe(result, isPaymentMethods(result), report);
 }

@@ -9,9 +9,10 @@ import type {
   Operation,
   ProviderConnection,
   RawNotification,
+  ReportProblem,
 } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
+import { bodyOf, judgeProbe, turnedAway } from '#src/connectors/provider-answer.ts';
 import { accountAt, openProviderClient } from '#src/connectors/provider-client.ts';
 import { isErrorBody, readPayment, readSearch } from './answers.ts';
 import { sendPreference } from './creation.ts';
@@ -64,7 +65,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       webhookSecrets.length > 0
         ? (notification, nowMs) => readNotification(notification, nowMs, call())
         : undefined,
-    probe: () => probe(call()),
+    probe: (report) => probe(call(), report),
     close,
   };
 }
@@ -109,6 +110,7 @@ async function readNotification(
 }
 
 /** Searches for payments with a new reference. */
-async function probe({ send }: Call): Promise<boolean> {
-  return Array.isArray(readSearch(bodyOf(await send(searchPayments(randomUUID())))).results);
+async function probe({ send }: Call, report?: ReportProblem): Promise<boolean> {
+  const result = await send(searchPayments(randomUUID()));
+  return judgeProbe(result, Array.isArray(readSearch(bodyOf(result)).results), report);
 }

@@ -7,9 +7,10 @@ import type {
   LookUp,
   Operation,
   ProviderConnection,
+  ReportProblem,
 } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { bodyOf, judgeProbe, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { accountAt } from '#src/connectors/provider-client.ts';
 import { isErrorBody, readOrder, readTransaction } from './answers.ts';
 import { sendOrder } from './creation.ts';
@@ -56,7 +57,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     complete: (query) => complete(query, call()),
     lookUp: (query) => lookUp(query, call()),
     readNotification: webhookIds.length > 0 ? verification.readNotification : undefined,
-    probe: () => probe(begin()),
+    probe: (report) => probe(begin(), report),
     close: async () => {
       await verification.close();
       await close();
@@ -118,7 +119,8 @@ async function whatOrderTells(
 }
 
 /** Requests a nonexistent order. */
-async function probe(send: Send): Promise<boolean> {
-  const body = bodyOf(await send(getOrder(NO_ORDER)), 404);
-  return body !== undefined && isErrorBody(body);
+async function probe(send: Send, report?: ReportProblem): Promise<boolean> {
+  const result = await send(getOrder(NO_ORDER));
+  const body = bodyOf(result, 404);
+  return judgeProbe(result, body !== undefined && isErrorBody(body), report);
 }

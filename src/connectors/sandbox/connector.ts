@@ -10,7 +10,7 @@ import type {
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
-import { turnedAway } from '#src/connectors/provider-answer.ts';
+import { judgeProbe, turnedAway } from '#src/connectors/provider-answer.ts';
 import { accountAt, openProviderClient } from '#src/connectors/provider-client.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
 import { CORRECTIONS, fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
@@ -87,10 +87,11 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       notificationSecrets.length > 0
         ? async (notification, nowMs) => readNotification(notification, notificationSecrets, nowMs)
         : undefined,
-    async probe() {
+    async probe(report) {
       // Looks up a transaction that was never sent.
       const query = { transactionId: randomUUID(), close: false };
-      return isNeverReceived(await send(lookUpRequest(query, sandbox)));
+      const result = await send(lookUpRequest(query, sandbox));
+      return judgeProbe(result, isNeverReceived(result), report);
     },
     close: async () => {
       await Promise.all([provider.close(), refusing.close()]);

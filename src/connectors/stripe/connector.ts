@@ -1,9 +1,15 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
-import type { ConnectContext, Connector, Operation, ProviderConnection } from '#src/connectors/connector.ts';
+import type {
+  ConnectContext,
+  Connector,
+  Operation,
+  ProviderConnection,
+  ReportProblem,
+} from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { alarmingOutcome, bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome, bodyOf, judgeProbe, turnedAway } from '#src/connectors/provider-answer.ts';
 import { accountAt, openProviderClient, type ProviderCall } from '#src/connectors/provider-client.ts';
 import {
   type AskedIntent,
@@ -77,7 +83,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       webhookSecrets.length > 0
         ? async (notification, nowMs) => readEvent(notification, stripe, nowMs)
         : undefined,
-    probe: () => probe(begin()),
+    probe: (report) => probe(begin(), report),
     close,
   };
 }
@@ -145,6 +151,7 @@ async function refund(operation: Operation, { send, shownAs }: Call): Promise<Ou
 }
 
 /** Lists one payment. A look-up needs the same permission, so a restricted key needs no additional one. */
-async function probe(send: Send): Promise<boolean> {
-  return bodyOf(await send(get('/v1/payment_intents', { limit: 1 })))?.object === 'list';
+async function probe(send: Send, report?: ReportProblem): Promise<boolean> {
+  const result = await send(get('/v1/payment_intents', { limit: 1 }));
+  return judgeProbe(result, bodyOf(result)?.object === 'list', report);
 }
