@@ -167,7 +167,12 @@ function readPrefixed(body: Buffer): { flags: number; data: Uint8Array } {
   if (body.length < PREFIX_BYTES || body.length !== PREFIX_BYTES + body.readUInt32BE(1)) {
     throw new ServiceError('INVALID_REQUEST', 'the body is not one length-prefixed message');
   }
-  return { flags: body.readUInt8(0), data: body.subarray(PREFIX_BYTES) };
+  const flags = body.readUInt8(0);
+  // gRPC defines only whether the message is compressed.
+  if ((flags & ~compressedFlag) !== 0) {
+    throw new ServiceError('INVALID_REQUEST', 'the message has flags other than 0 and 1 (compressed)');
+  }
+  return { flags, data: body.subarray(PREFIX_BYTES) };
 }
 
 function send(reply: FastifyReply, { headers, trailers, body }: GrpcResponse): void {

@@ -123,7 +123,10 @@ function admit(handler: Handler, limits: ListenerLimits): Handler {
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost';
     const authority = request.headers[':authority'] ?? request.headers.host;
     // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: two hosts are refused, since a proxy may have used the other.
-    const isAmbiguous = namesHostTwice(request) || differ(request.headers.host, authority);
+    const isAmbiguous =
+      namesHostTwice(request) ||
+      differ(request.headers.host, authority) ||
+      namesOtherHost(request.url ?? '', authority);
     // rawHeaders alternates between names and values.
     if (request.rawHeaders.length > 2 * limits.maxHeaderFields) refuse(response, 431);
     else if (isAmbiguous || authority === undefined || !URL.canParse(`http://${authority}`)) {
@@ -149,6 +152,18 @@ const HOST = 'host';
 
 function differ(host: string | undefined, authority: string | string[] | undefined): boolean {
   return host !== undefined && host !== authority && host.toLowerCase() !== String(authority).toLowerCase();
+}
+
+const ABSOLUTE_FORM = /^[a-z][a-z0-9+.-]*:/i;
+
+/**
+ * Reports whether a target in absolute form (RFC 9112, section 3.2.2), as clients send it to proxies, names another host
+ * than the request's Host: the target's would count, but handlers read Host.
+ */
+function namesOtherHost(target: string, authority: string | string[] | undefined): boolean {
+  if (!ABSOLUTE_FORM.test(target)) return false;
+  const url = URL.parse(target);
+  return !url || url.host !== URL.parse(`${url.protocol}//${authority}`)?.host;
 }
 
 const METHODS: ReadonlySet<string> = new Set(http.METHODS);

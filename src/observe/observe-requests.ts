@@ -41,8 +41,9 @@ export function observeRequests(
   metrics: Metrics,
   tracing: Tracing,
   clientAddress: ClientAddress,
+  isTrustedPeer: (request: FastifyRequest) => boolean,
 ): void {
-  tracing.traceRequests(app);
+  tracing.traceRequests(app, isTrustedPeer);
   const logRefused = logRefusedCalls(app);
   app.addHook('onRequest', (request, reply, done) => {
     metrics.inFlight.inc();

@@ -22,11 +22,14 @@ export function createTracing(otlpEndpoint: string): Tracing {
   const current = new AsyncLocalStorage<Context>();
 
   return {
-    traceRequests(app) {
+    traceRequests(app, isTrusted) {
       app.addHook('onRequest', (request, reply, done) => {
         const caller = propagator.extract(ROOT_CONTEXT, request.headers, HEADERS);
         const route = request.routeOptions.url ?? 'unknown';
-        const span = tracer.startSpan(`${request.method} ${route}`, { kind: SpanKind.SERVER }, caller);
+        const parent = isTrusted(request) ? caller : ROOT_CONTEXT;
+        const context = parent === caller ? undefined : trace.getSpanContext(caller);
+        const options = { kind: SpanKind.SERVER, links: context ? [{ context }] : [] };
+        const span = tracer.startSpan(`${request.method} ${route}`, options, parent);
         span.setAttributes({ 'http.request.method': request.method, 'http.route': route });
         reply.raw.once('close', () => {
           const status = sentStatus(reply.raw);
@@ -34,7 +37,7 @@ export function createTracing(otlpEndpoint: string): Tracing {
           if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
           span.end();
         });
-        current.run(trace.setSpan(caller, span), done);
+        current.run(trace.setSpan(parent, span), done);
       });
     },
     span(name, attributes, work) {

@@ -1,11 +1,14 @@
 import type { ServerResponse } from 'node:http';
 import type { Attributes } from '@opentelemetry/api';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /** Spans of a request's steps. Attributes are our own names and ids, never request data. */
 export type Tracing = {
-  /** Opens a span for each request of the application, as a child of the caller's (W3C Trace Context). */
-  readonly traceRequests: (app: FastifyInstance) => void;
+  /**
+   * Opens a span for each request of the application. A trusted peer's span (W3C Trace Context) becomes its parent; any
+   * other caller's is only linked, so that no caller chooses our trace ids or turns sampling off.
+   */
+  readonly traceRequests: (app: FastifyInstance, isTrusted: (request: FastifyRequest) => boolean) => void;
   /** Runs work in a span, as a child of the request's. */
   span<T>(name: string, attributes: Attributes, work: () => Promise<T>): Promise<T>;
   /** Sends the remaining spans if possible. Never rejects. */

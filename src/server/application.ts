@@ -49,7 +49,7 @@ export function createApplication(
     reply.headers({ 'x-request-id': request.id, ...RESPONSE_HEADERS });
     done();
   });
-  observeRequests(app, metrics, tracing, clientAddress);
+  observeRequests(app, metrics, tracing, clientAddress, (request) => isTrusted(request.ip ?? ''));
   answerErrors(app);
   return app;
 }

@@ -30,6 +30,7 @@ import { mountProviders } from './mount-providers.ts';
 import { mountSandbox } from './mount-sandbox.ts';
 import { createObservers, type Observers } from './observers.ts';
 import { type ApiDeps, paymentDeps } from './payment-deps.ts';
+import { requireKnownHost } from './require-known-host.ts';
 
 /** Options for a server. The process has opened and migrated the database. */
 export type ServerOptions = {
@@ -103,6 +104,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const background = createBackground(backgroundDeps(config, { deps, live, observers, vault }));
   const clientAddress = createClientAddress(config.trustedProxies);
   const app = createApplication(config, observers, clientAddress);
+  if (config.sandbox) requireKnownHost(app, config);
   const inFlight = createInFlight();
   const { parent } = options;
   const routed = {

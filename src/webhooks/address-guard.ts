@@ -1,11 +1,14 @@
 import { BlockList, isIP } from 'node:net';
 
-// IANA's special-purpose registry: networks that are not globally reachable or map to other addresses.
+// IANA's special-purpose registry: networks that are not globally reachable or map to other addresses,
+// and one address of a cloud.
 const IPV4: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
   ['127.0.0.0', 8],
+  // Azure's virtual public IP: every virtual machine reaches its own host there. IANA's registry does not have it.
+  ['168.63.129.16', 32],
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
   ['192.0.0.0', 24],

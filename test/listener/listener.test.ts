@@ -207,6 +207,16 @@ describe('HTTP/1.1 connections', () => {
     expect(await connect('GET / HTTP/1.0\r\n\r\n').closed).toContain('{"version":"1.0"}');
   });
 
+  it('a target in absolute form is served if it names the request’s Host, and refused with 400 if it names another', async () => {
+    await start();
+    for (const target of ['http://a/', 'HTTP://A:80/']) {
+      await connect(`GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`).has('HTTP/1.1 200 ');
+    }
+    for (const target of ['http://b/', 'http://a:81/', 'http://a.b/', 'ftp:a', 'http://']) {
+      await connect(`GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`).has('HTTP/1.1 400 ');
+    }
+  });
+
   it('requests with slow headers or slow bodies are refused with 408', async () => {
     await start({ limits: { headersTimeoutMs: 200, receiveTimeoutMs: 400 } });
     const slow = connect(

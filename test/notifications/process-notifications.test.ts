@@ -59,6 +59,7 @@ async function notify(
   connection: ProviderConnection,
   message: object,
   signature = 'genuine',
+  connectionId = 'ledger',
 ): Promise<string> {
   const deps = depsOf(connection);
   // Lets the pause since the previous check pass.
@@ -66,7 +67,7 @@ async function notify(
   await payments.tables.query('UPDATE notification SET check_at = now() WHERE check_at IS NOT NULL');
   const received = await receiveNotification(
     { ...deps, nowMs: () => Date.now(), wake: () => {}, notifications: { received: () => {} } },
-    'ledger',
+    connectionId,
     {
       header: (name) => (name === 'signature' ? signature : undefined),
       query: '',
@@ -88,6 +89,15 @@ describe('notifications', () => {
     await notify(connectionOf(), { transactionId: transactionOf(payment) });
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     expect(results).toEqual(['unchanged', 'applied']);
+  });
+
+  it('a notification to an unknown connection gets the response of a forged one, so that nobody learns ids', async () => {
+    const response = (connection: string) =>
+      notify(connectionOf(), {}, 'forged', connection).then(
+        () => undefined,
+        (error) => [error.reason, error.message],
+      );
+    expect(await response('no-such-connection')).toEqual(await response('ledger'));
   });
 
   it('a forged notification is refused and not stored', async () => {

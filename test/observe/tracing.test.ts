@@ -1,5 +1,5 @@
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, BlockList } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { apiClients } from '../support/api-clients.ts';
 import { HELD, startHeldProvider } from '../support/held-provider.ts';
@@ -12,6 +12,7 @@ type Span = {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId?: string;
+  readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
   /** Digits, all of equal length. */
   readonly startTimeUnixNano: string;
   readonly attributes: readonly { readonly key: string; readonly value: { readonly intValue?: number } }[];
@@ -19,6 +20,8 @@ type Span = {
 
 const CALLER = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
 const TRACEPARENT = `00-${CALLER.traceId}-${CALLER.spanId}-01`;
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8);
 const STATUS = 'http.response.status_code';
 const ERROR_AFTER_CHARGE = cardPayment('4000000000003006');
 
@@ -45,8 +48,8 @@ afterEach(async () => {
   collector.close();
 });
 
-it('a request is exported as a child span of its caller, with children for the provider and statements', async () => {
-  await start();
+it('a request through a trusted proxy is exported as a child span of its caller, with children for the provider and statements', async () => {
+  await start(undefined, LOOPBACK);
   expect((await pay({ traceparent: TRACEPARENT })).status).toBe(201);
   await stop();
   const spans = spansReceived().filter(({ traceId }) => traceId === CALLER.traceId);
@@ -62,8 +65,21 @@ it('a request is exported as a child span of its caller, with children for the p
   expect(spans).toHaveLength(1 + children.length);
 });
 
-it('requests over RPC protocols are exported like those over REST', async () => {
+it('a caller that is no trusted proxy is linked to the request’s span, and decides neither its trace nor its sampling', async () => {
   await start();
+  for (const sampled of ['01', '00']) {
+    await pay({ traceparent: `00-${CALLER.traceId}-${CALLER.spanId}-${sampled}` });
+  }
+  await stop();
+  const requests = spansReceived().filter(({ name }) => name === 'POST /v1/payments');
+  expect(requests.map(({ parentSpanId, links }) => [parentSpanId ?? '', links])).toEqual(
+    Array(2).fill(['', [expect.objectContaining(CALLER)]]),
+  );
+  expect(requests.map(({ traceId }) => traceId)).not.toContain(CALLER.traceId);
+});
+
+it('requests over RPC protocols are exported like those over REST', async () => {
+  await start(undefined, LOOPBACK);
   const clients = apiClients(server?.url ?? '');
   for (const protocol of ['grpc', 'connectJson'] as const) {
     await clients.create(protocol, cardPayment(), { ...headersOne(), traceparent: TRACEPARENT });
@@ -147,9 +163,9 @@ it('no spans are exported without an endpoint', async () => {
   expect(received).toEqual([]);
 });
 
-async function start(catalogue?: string): Promise<void> {
+async function start(catalogue?: string, trustedProxies = new BlockList()): Promise<void> {
   const { port } = collector.address() as AddressInfo;
-  const config = { otlpEndpoint: `http://127.0.0.1:${port}/` };
+  const config = { otlpEndpoint: `http://127.0.0.1:${port}/`, trustedProxies };
   server = await startTestServer({ config, ...(catalogue && { catalogue }) });
 }
 

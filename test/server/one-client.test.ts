@@ -86,7 +86,7 @@ describe('one client and the requests without account keys', () => {
         'content-type': 'text/plain',
       }),
     );
-    expect(new Set(await Promise.all(bodiless.map(statusOf)))).toEqual(new Set([404]));
+    expect(new Set(await Promise.all(bodiless.map(statusOf)))).toEqual(new Set([401]));
     await othersAreServed();
   });
 

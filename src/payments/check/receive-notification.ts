@@ -22,14 +22,15 @@ const SEND_AGAIN_AFTER_S = 60;
 /**
  * Returns the function that reads a connection's notifications.
  *
- * @throws ServiceError NOT_FOUND for a connection that accepts no notifications.
+ * @throws ServiceError INVALID_CREDENTIALS for a connection that accepts no notifications, as for a forged one: nobody
+ * learns the ids of connections.
  */
 export function requireReader(
   { connections }: Pick<ReceiveDeps, 'connections'>,
   connectionId: string,
 ): NonNullable<ProviderConnection['readNotification']> {
   const read = connections().get(connectionId)?.readNotification;
-  if (!read) throw new ServiceError('NOT_FOUND', 'no connection accepts notifications at this path');
+  if (!read) throw forged();
   return read;
 }
 
@@ -39,8 +40,8 @@ export function requireReader(
  * transactions.
  *
  * @returns the body of the acknowledgement.
- * @throws ServiceError NOT_FOUND as requireReader does, INVALID_CREDENTIALS for a forged notification,
- * SERVICE_UNAVAILABLE if the notification could not be verified or stored, which makes the provider resend it.
+ * @throws ServiceError INVALID_CREDENTIALS for a forged notification, and as requireReader; SERVICE_UNAVAILABLE if the
+ * notification could not be verified or stored, which makes the provider resend it.
  */
 export async function receiveNotification(
   deps: ReceiveDeps,
@@ -56,9 +57,7 @@ export async function receiveNotification(
   };
   const reading = await read({ ...raw, header }, deps.nowMs());
   deps.notifications.received(connectionId, reading.kind);
-  if (reading.kind === 'forged') {
-    throw new ServiceError('INVALID_CREDENTIALS', 'the signature is missing, wrong or too old');
-  }
+  if (reading.kind === 'forged') throw forged();
   if (reading.kind === 'send_again') {
     const message = 'the notification cannot be verified now and was not stored; send it again later';
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: SEND_AGAIN_AFTER_S });
@@ -82,4 +81,8 @@ export async function receiveNotification(
     }
   }
   return reading.acknowledgement ?? '';
+}
+
+function forged(): ServiceError {
+  return new ServiceError('INVALID_CREDENTIALS', 'the signature is missing, wrong or too old');
 }
