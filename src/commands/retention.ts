@@ -22,6 +22,8 @@ const KINDS = {
   // Deliveries are retried for up to 8 days.
   deliveries: 9,
   calls: 1,
+  // Long enough for a payer to return to the checkout page, and for a lost redirect to be paid late.
+  sessions: 30,
   // A card that is charged once a month must survive until its next charge.
   methods: 32,
 } as const;
@@ -35,6 +37,7 @@ const USAGE = `Usage: npm run retention -- [--dry-run] <rules>
   --notifications <days>   deletes the original notifications of providers (minimum ${KINDS.notifications})
   --deliveries <days>      deletes webhooks' deliveries and, a day later, events (minimum ${KINDS.deliveries}; the service itself deletes them after 30)
   --calls <days>           deletes the responses stored for retries of calls that create customers and the like (minimum ${KINDS.calls}; the service itself deletes them after 30)
+  --sessions <days>        deletes checkout sessions that expired this long ago, unless their payment is still open (minimum ${KINDS.sessions})
   --methods <days>         unenrolls stored methods that no payment has used for this long, and deletes what is left of unenrolled methods (minimum ${KINDS.methods})
   --dry-run                only counts the due rows
 
@@ -46,6 +49,7 @@ const OPTIONS = {
   notifications: { type: 'string' },
   deliveries: { type: 'string' },
   calls: { type: 'string' },
+  sessions: { type: 'string' },
   methods: { type: 'string' },
   'dry-run': { type: 'boolean', default: false },
 } as const;
@@ -96,6 +100,7 @@ async function ageOut(
     ['deliveries', rules.deliveries],
     ['events', rules.deliveries],
     ['calls', rules.calls],
+    ['checkout_sessions', rules.sessions],
     ['ended_methods', rules.methods],
   ];
   for (const [what, days] of deletions) {

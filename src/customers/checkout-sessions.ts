@@ -170,6 +170,8 @@ function termsOf(session: CheckoutSession): SessionTerms {
     metadata: writeMetadata(session.metadata),
     workflow: Payment_Workflow[session.workflow || Payment_Workflow.SDK_CHECKOUT],
     paymentMethodTypes: session.paymentMethodTypes,
+    securityCodeRequired: session.securityCodeRequired,
+    maxInstallments: session.maxInstallments,
     expiresAt: session.expiresAt && timestampDate(session.expiresAt),
   };
 }
@@ -195,6 +197,8 @@ export function sessionMessage(session: StoredSession): CheckoutSession {
     updatedAt: timestampFromDate(session.updatedAt),
     used: session.used,
     paymentMethodTypes: [...session.paymentMethodTypes],
+    securityCodeRequired: session.securityCodeRequired,
+    maxInstallments: session.maxInstallments,
   });
 }
 

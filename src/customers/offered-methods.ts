@@ -28,7 +28,7 @@ export function offeredMethods(
   session: StoredSession,
   now: Timestamp,
 ): OfferedPaymentMethod[] {
-  const installments = takesInstallments(catalogue);
+  const installments = takesInstallments(catalogue, session);
   return [...catalogue.types.values()]
     .filter((type) => isOffered(catalogue, type, session, now))
     .map((type) => {
@@ -42,8 +42,12 @@ export function offeredMethods(
     });
 }
 
-/** Returns true if any connection can charge cards in installments. */
-export function takesInstallments({ connections }: Pick<LiveCatalogue, 'connections'>): boolean {
+/** Returns true if the session allows installments and any connection can charge cards in them. */
+export function takesInstallments(
+  { connections }: Pick<LiveCatalogue, 'connections'>,
+  { maxInstallments }: Pick<StoredSession, 'maxInstallments'>,
+): boolean {
+  if (maxInstallments === 1) return false;
   return [...connections.values()].some(({ capabilities }) => capabilities.installments);
 }
 

@@ -42,7 +42,7 @@ function storedOffer(
     name: data ? cardName(data) : nameOf(type),
     vaultedToken: id,
     cardData: data && offeredCard(data),
-    installments: data !== undefined && takesInstallments(catalogue),
+    installments: data !== undefined && takesInstallments(catalogue, session),
     lastSuccessfullyUsedAt: lastUsedAt && timestampFromDate(lastUsedAt),
   });
 }

@@ -1,8 +1,9 @@
-import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import http, { type ServerResponse } from 'node:http';
 import http2, { type Http2Server } from 'node:http2';
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { FastifyServerFactory, FastifyServerOptions } from 'fastify';
+import { namesTwoHosts } from './host.ts';
 import { LISTENER_LIMITS, type ListenerLimits } from './listener-limits.ts';
 import { routeConnections } from './route-connections.ts';
 import { beginExchange, type Connections, createPeerClock, type PeerClock, supervise } from './supervise.ts';
@@ -122,48 +123,15 @@ function admit(handler: Handler, limits: ListenerLimits): Handler {
     // it would throw. In HTTP/2, it is ":authority".
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost';
     const authority = request.headers[':authority'] ?? request.headers.host;
-    // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: two hosts are refused, since a proxy may have used the other.
-    const isAmbiguous =
-      namesHostTwice(request) ||
-      differ(request.headers.host, authority) ||
-      namesOtherHost(request.url ?? '', authority);
     // rawHeaders alternates between names and values.
     if (request.rawHeaders.length > 2 * limits.maxHeaderFields) refuse(response, 431);
-    else if (isAmbiguous || authority === undefined || !URL.canParse(`http://${authority}`)) {
+    else if (namesTwoHosts(request) || authority === undefined || !URL.canParse(`http://${authority}`)) {
       refuse(response, 400);
     }
     // HTTP/2 accepts any token as a method; the HTTP/1.1 parser refuses unknown methods.
     else if (!METHODS.has(request.method ?? '')) refuse(response, 400);
     else handler(request, response);
   };
-}
-
-/** Reports whether a request has several Host headers: Node keeps only the first in `headers`. */
-function namesHostTwice({ rawHeaders }: IncomingMessage): boolean {
-  let hosts = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (name.length === HOST.length && name.toLowerCase() === HOST) hosts++;
-  }
-  return hosts > 1;
-}
-
-const HOST = 'host';
-
-function differ(host: string | undefined, authority: string | string[] | undefined): boolean {
-  return host !== undefined && host !== authority && host.toLowerCase() !== String(authority).toLowerCase();
-}
-
-const ABSOLUTE_FORM = /^[a-z][a-z0-9+.-]*:/i;
-
-/**
- * Reports whether a target in absolute form (RFC 9112, section 3.2.2), as clients send it to proxies, names another host
- * than the request's Host: the target's would count, but handlers read Host.
- */
-function namesOtherHost(target: string, authority: string | string[] | undefined): boolean {
-  if (!ABSOLUTE_FORM.test(target)) return false;
-  const url = URL.parse(target);
-  return !url || url.host !== URL.parse(`${url.protocol}//${authority}`)?.host;
 }
 
 const METHODS: ReadonlySet<string> = new Set(http.METHODS);

@@ -108,6 +108,7 @@ function checkoutOf(hosted: HostedCheckout, language: Language): Checkout {
         installments,
       }),
     ),
+    maxInstallments: session.maxInstallments,
     canSave: session.customerId !== undefined,
     isOpen: !session.used,
     hasPayment: session.paymentId !== undefined,

@@ -38,6 +38,8 @@ export type Checkout = {
   /** The same amount, as the payment call sends it. */
   readonly shown: { readonly currency: string; readonly value: string };
   readonly methods: readonly CheckoutMethod[];
+  /** The most installments that the session allows; 0 for no limit. */
+  readonly maxInstallments: number;
   /** true if the session has a customer, for whom a card may be saved. */
   readonly canSave: boolean;
   /** true if the session can be paid, because no payment has used it. */
@@ -113,12 +115,13 @@ function form(checkout: Checkout, texts: CheckoutTexts): string {
 <p class="quiet safe">${escapeHtml(texts.safe)}</p></form>`;
 }
 
-function panel({ methods, amount, canSave }: Checkout, i: number, texts: CheckoutTexts): string {
+function panel(checkout: Checkout, i: number, texts: CheckoutTexts): string {
+  const { methods, canSave } = checkout;
   const method = methods[i] as CheckoutMethod;
   if (!method.isCard && method.vaultedToken) return `<p class="quiet">${escapeHtml(texts.storedWallet)}</p>`;
   if (!method.isCard) return `<p class="quiet">${escapeHtml(fill(texts.wallet, { name: method.name }))}</p>`;
   const code = field(`code-${i}`, texts.code, 'inputmode="numeric" autocomplete="cc-csc" maxlength="4"');
-  if (method.vaultedToken) return code + (method.installments ? installments(i, amount, texts) : '');
+  if (method.vaultedToken) return code + (method.installments ? installments(checkout, i, texts) : '');
   return [
     field(
       'number',
@@ -133,7 +136,7 @@ function panel({ methods, amount, canSave }: Checkout, i: number, texts: Checkou
     ),
     code,
     field('holder', texts.holder, 'autocomplete="cc-name" maxlength="255" autocapitalize="characters"'),
-    method.installments ? installments(i, amount, texts) : '',
+    method.installments ? installments(checkout, i, texts) : '',
     canSave
       ? `<label class="save wide"><input type="checkbox" id="save"><span>${escapeHtml(texts.save)}</span></label>`
       : '',
@@ -149,8 +152,9 @@ function field(id: string, label: string, attributes: string, beside = ''): stri
 /** Common numbers of installments. The provider decides which ones a card may use. */
 const INSTALLMENTS = [2, 3, 6, 9, 12];
 
-function installments(i: number, amount: string, texts: CheckoutTexts): string {
-  const options = INSTALLMENTS.map(
+function installments({ amount, maxInstallments }: Checkout, i: number, texts: CheckoutTexts): string {
+  const allowed = INSTALLMENTS.filter((n) => maxInstallments === 0 || n <= maxInstallments);
+  const options = allowed.map(
     (n) => `<option value="${n}">${escapeHtml(fill(texts.times, { n: `${n}` }))}</option>`,
   );
   return `<div class="field wide"><label for="installments-${i}">${escapeHtml(texts.installments)}</label><select id="installments-${i}"><option value="1">${escapeHtml(fill(texts.once, { amount }))}</option>${options.join('')}</select></div>`;

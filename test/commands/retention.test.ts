@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { run } from '#src/commands/retention.ts';
 import { server, tables } from '../support/on-service.ts';
-import { headersOne, walletPayment, withField } from '../support/payment-requests.ts';
+import { ACCOUNT_ONE, headersOne, walletPayment, withField } from '../support/payment-requests.ts';
 import { runCommand } from '../support/run-command.ts';
 import { age, namings, onAgedPayments, PERSON, pay, personal, post, retention } from './aged-payments.ts';
 
@@ -45,6 +46,34 @@ it('retention erases the payer from an old payment and its responses; a repeated
   expect((await pay({ ...request, merchant_order_id: 'other' }, 'old')).status).toBe(422);
   expect(await tables.counts()).toEqual(before);
   expect((await read(paid.payment.id)).sub_status).toBe('PARTIALLY_REFUNDED');
+});
+
+it('retention deletes expired checkout sessions and their uses, unless their payment is still open', async () => {
+  const [paid, open, kept] = [randomUUID(), randomUUID(), randomUUID()];
+  const payment = (await pay(personal())).payment.id;
+  const waiting = (await pay(walletPayment())).payment.id;
+  for (const [id, used, days] of [
+    [paid, payment, 31],
+    [open, waiting, 31],
+    [kept, payment, 29],
+  ]) {
+    await tables.query(
+      `INSERT INTO checkout_session (account_id, id, payment_id, expires_at)
+       VALUES ($1, $2, $3, now() - make_interval(days => $4))`,
+      [ACCOUNT_ONE, id, used, days],
+    );
+    await tables.query('INSERT INTO single_use (account_id, object_id, payment_id) VALUES ($1, $2, $3)', [
+      ...[ACCOUNT_ONE, id, used],
+    ]);
+  }
+  expect(await retention('--sessions', '30', '--dry-run')).toBe('checkout_sessions due  1\n');
+  expect(await retention('--sessions', '30')).toBe('checkout_sessions  1\n');
+  expect(await retention('--sessions', '30')).toBe('checkout_sessions  0\n');
+  const ids = [[paid, open, kept]];
+  const found = await tables.query('SELECT id FROM checkout_session WHERE id = ANY ($1)', ids);
+  const uses = await tables.query('SELECT object_id AS id FROM single_use WHERE object_id = ANY ($1)', ids);
+  expect(found.map(({ id }) => id).sort()).toEqual([open, kept].sort());
+  expect(uses.map(({ id }) => id).sort()).toEqual([open, kept].sort());
 });
 
 it('an operation on an erased payment succeeds, and retention later erases what it wrote', async () => {

@@ -27,6 +27,8 @@ describe('checkout sessions', () => {
       workflow: 'SDK_CHECKOUT',
       customer_id: null,
       payment_method_types: [],
+      security_code_required: false,
+      max_installments: 0,
       used: false,
       ...{ checkout_session: session, created_at, updated_at, expires_at },
     });

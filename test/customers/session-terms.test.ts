@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { sentCard, TERMS } from './checkout.ts';
+import { PUBLIC_ONE } from './calls.ts';
+import { cardData, sentCard, TERMS } from './checkout.ts';
 import { call, checkout, onOwnServer, tables } from './own-server.ts';
 
 onOwnServer();
@@ -46,6 +47,53 @@ describe('the terms of a checkout session', () => {
       'CHECKOUT_SESSION_NOT_FOUND',
       expect.stringContaining('has expired'),
     ]);
+  });
+
+  it('a checkout session limits the installments of every payment, and offers none if it allows only one', async () => {
+    const session = await checkout.openSession({ max_installments: 3 });
+    const inCard = (installments: number) => ({
+      type: 'CARD',
+      detail: { card: { installments, card_data: cardData() } },
+    });
+    const field = 'payment_method.detail.card.installments';
+    const token = await checkout.token(session);
+    for (const refused of [
+      await checkout.pay(session, inCard(4)),
+      await checkout.payAsBrowser(session, { token, detail: { card: { installments: 6 } } }),
+    ]) {
+      expect([refused.status, refused.json.errors[0]]).toMatchObject([400, { field, code: 'OUT_OF_RANGE' }]);
+    }
+    expect((await checkout.pay(session, inCard(3))).json.status).toBe('SUCCEEDED');
+    const other = await checkout.openSession();
+    const offersInstallments = async () =>
+      (await call('GET', `${path(other)}/payment-methods`)).json.some(
+        ({ installments }: { installments: boolean }) => installments,
+      );
+    expect(await offersInstallments()).toBe(true);
+    const changed = await call('PATCH', path(other), { max_installments: 1 });
+    expect([changed.json.max_installments, await offersInstallments()]).toEqual([1, false]);
+    const cleared = await call('PATCH', path(other), { max_installments: null });
+    expect([cleared.json.max_installments, await offersInstallments()]).toEqual([0, true]);
+  });
+
+  it('a checkout session can require the security code of a stored card', async () => {
+    const customer_id = await checkout.customer();
+    const enrolled = await call('POST', `/v1/customers/${customer_id}/payment-methods`, {
+      ...{ card_data: cardData(), country: 'US' },
+    });
+    const session = await checkout.openSession({ customer_id, security_code_required: true });
+    const seen = await call('GET', path(session), undefined, PUBLIC_ONE);
+    expect(seen.json).toMatchObject({ security_code_required: true, max_installments: 0 });
+    const stored = { type: 'CARD', vaulted_token: enrolled.json.id };
+    for (const refused of [
+      await checkout.payAsBrowser(session, stored),
+      await checkout.pay(session, stored),
+    ]) {
+      const field = 'payment_method.detail.card.card_data.security_code';
+      expect([refused.status, refused.json.errors[0]]).toMatchObject([400, { field, code: 'REQUIRED' }]);
+    }
+    const withCode = { ...stored, detail: { card: { card_data: { security_code: '123' } } } };
+    expect((await checkout.payAsBrowser(session, withCode)).json.status).toBe('SUCCEEDED');
   });
 
   it('a checkout session offers and accepts only its own payment_method_types', async () => {

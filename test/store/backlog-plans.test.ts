@@ -55,7 +55,7 @@ beforeAll(async () => {
   );
   await tables.query(
     `INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape)
-     SELECT account_id, '', id, '', '' FROM payment`,
+     SELECT account_id, method, id, '', '' FROM payment, (VALUES ('CreateCustomer'), ('CreateToken')) AS calls (method)`,
   );
   await tables.query(
     `INSERT INTO one_time_token (account_id, id, card, fingerprint, expires_at) SELECT account_id, id, '', id, now() FROM payment`,
@@ -67,12 +67,16 @@ beforeAll(async () => {
     `INSERT INTO vaulted_token (account_id, id, type, provider_token, active, status)
      SELECT account_id, id, 'WALLET', NULL, false, 'EXPIRED' FROM payment`,
   );
+  await tables.query(
+    `INSERT INTO checkout_session (account_id, id, payment_id, expires_at) SELECT account_id, id, id, now() FROM payment`,
+  );
   await tables.query('VACUUM (ANALYZE)');
 });
 
 /** Cursor values for the tables whose key is not an id. */
 const KEYS: Readonly<Partial<Record<AgedRows, string[]>>> = {
   calls: ['', ''],
+  token_calls: ['', ''],
   notifications: ['', '', '0'],
 };
 
@@ -147,6 +151,8 @@ const served: OpenNews = {
 it.each<[AgedRows, string]>([
   ['one_time_tokens', 'one_time_token_age'],
   ['calls', 'replayed_call_by_age'],
+  ['token_calls', 'replayed_call_of_token_by_age'],
+  ['checkout_sessions', 'checkout_session_by_age'],
   ['notifications', 'notification_by_age'],
   ['deliveries', 'delivery_by_age'],
   ['events', 'event_by_age'],

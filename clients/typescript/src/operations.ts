@@ -584,6 +584,10 @@ export type CheckoutSession = {
   readonly used: boolean;
   /** Accepted types of payment methods; if empty, every type that the catalogue offers. */
   readonly payment_method_types: readonly string[];
+  /** true if a payment with a stored card needs its security code. */
+  readonly security_code_required: boolean;
+  /** The most installments that a payment may have; 0 if the session sets no limit. */
+  readonly max_installments: number;
 };
 
 /**
@@ -708,6 +712,10 @@ export type CreateCheckoutSessionRequest = {
   readonly expires_at?: string | null;
   /** Accepted types of payment methods; if empty, every type that the catalogue offers. */
   readonly payment_method_types?: readonly string[] | null;
+  /** Requires the security code in payments with a stored card, which anyone with the session's id could otherwise use. */
+  readonly security_code_required?: boolean | null;
+  /** The most installments that a payment may have; 1 allows none, 0 sets no limit. */
+  readonly max_installments?: number | null;
   /** Settings of the hosted checkout. */
   readonly checkout?: CheckoutSettings | null;
 };
@@ -1889,6 +1897,10 @@ export type UpdateCheckoutSessionRequest = {
   readonly expires_at?: string | null;
   /** Replaces the list. */
   readonly payment_method_types?: readonly string[] | null;
+  /** Requires the security code in payments with a stored card, which anyone with the session's id could otherwise use. */
+  readonly security_code_required?: boolean | null;
+  /** The most installments that a payment may have; 1 allows none, 0 sets no limit. */
+  readonly max_installments?: number | null;
   /** Settings of the hosted checkout. */
   readonly checkout?: CheckoutSettings | null;
 };

@@ -150,6 +150,20 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
    * @generated from field: repeated string payment_method_types = 15;
    */
   paymentMethodTypes: string[];
+
+  /**
+   * true if a payment with a stored card needs its security code.
+   *
+   * @generated from field: bool security_code_required = 17;
+   */
+  securityCodeRequired: boolean;
+
+  /**
+   * The most installments that a payment may have; 0 if the session sets no limit.
+   *
+   * @generated from field: int32 max_installments = 18;
+   */
+  maxInstallments: number;
 };
 
 /**
@@ -261,6 +275,20 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
    * @generated from field: repeated string payment_method_types = 15;
    */
   paymentMethodTypes: string[];
+
+  /**
+   * Requires the security code in payments with a stored card, which anyone with the session's id could otherwise use.
+   *
+   * @generated from field: bool security_code_required = 17;
+   */
+  securityCodeRequired: boolean;
+
+  /**
+   * The most installments that a payment may have; 1 allows none, 0 sets no limit.
+   *
+   * @generated from field: int32 max_installments = 18;
+   */
+  maxInstallments: number;
 
   /**
    * @generated from field: optional google.protobuf.Value split = 30;
@@ -437,6 +465,20 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
    * @generated from field: google.protobuf.FieldMask update_mask = 16;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * Requires the security code in payments with a stored card, which anyone with the session's id could otherwise use.
+   *
+   * @generated from field: bool security_code_required = 17;
+   */
+  securityCodeRequired: boolean;
+
+  /**
+   * The most installments that a payment may have; 1 allows none, 0 sets no limit.
+   *
+   * @generated from field: int32 max_installments = 18;
+   */
+  maxInstallments: number;
 
   /**
    * @generated from field: optional google.protobuf.Value split = 30;

@@ -15,9 +15,10 @@ import type { Report } from '#src/service-error.ts';
 import { memberOf } from '#src/wire/wire-json-encode.ts';
 
 /**
- * Rejects values that no field may hold: a NUL character, which databases and providers handle differently; a
- * google.protobuf.Timestamp, Value or Struct without a JSON form, which only the binary protocols can send; any value
- * of an unsupported field; and the message's own card number in a field that is stored and shown.
+ * Rejects values that no field may hold: a NUL character, which databases and providers handle differently; characters
+ * that nobody sees in an identifier; a google.protobuf.Timestamp, Value or Struct without a JSON form, which only the
+ * binary protocols can send; any value of an unsupported field; and the message's own card number in a field that is
+ * stored and shown.
  *
  * @param cardNumber the card number in its own field of the message; '' if it has none.
  */
@@ -51,6 +52,7 @@ function walker(desc: DescMessage): Walk<AnyMessage> {
 function walkOf(field: DescField): Walk<never> | undefined {
   if (getOption(field, not_supported)) return refuseUnsupported;
   if (field.fieldKind === 'map') return undefined;
+  if (IDENTIFIERS.has(field.name)) return checkIdentifier;
   if (field.scalar === ScalarType.STRING) return getOption(field, sensitive) ? checkText : checkShownText;
   switch (field.message?.typeName) {
     case undefined:
@@ -96,6 +98,21 @@ function checkText(text: string, path: string, { report }: Check): void {
 function checkShownText(text: string, path: string, check: Check): void {
   checkText(text, path, check);
   if (holdsNumber(text, check.cardNumber)) check.report(path, 'NOT_ALLOWED', NO_CARD_NUMBER);
+}
+
+/** The merchant's own identifiers, by which people and programs find orders. */
+const IDENTIFIERS: ReadonlySet<string> = new Set([
+  'merchant_order_id',
+  'merchant_reference',
+  'merchant_customer_id',
+]);
+
+/** Characters that are not seen, or change how the text around them reads: two different ids would look the same. */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+function checkIdentifier(text: string, path: string, check: Check): void {
+  if (text.includes('\0') || !UNSEEN.test(text)) checkShownText(text, path, check);
+  else check.report(path, 'INVALID_FORMAT', 'must not contain control, direction or zero-width characters');
 }
 
 /** Checks a decimal. Reports faults at the field itself, since in JSON a decimal has no members. */

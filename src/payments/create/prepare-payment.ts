@@ -31,7 +31,7 @@ import { withChoices } from './payer-choices.ts';
 import { paymentAttempt } from './payment-attempt.ts';
 import { chooseMethod, transactionType } from './payment-method.ts';
 import { routingFacts } from './routing-facts.ts';
-import { requestInSession, requireTypeInSession } from './session-terms.ts';
+import { requestInSession, requireLimitsOfSession, requireTypeInSession } from './session-terms.ts';
 import {
   findReferences,
   requireNothingStored,
@@ -88,6 +88,7 @@ export async function preparePayment(
   const request = requestInSession(complete, stored?.session);
   const method = chooseMethod(request, catalogue.types);
   requireTypeInSession(stored?.session, method.type);
+  requireLimitsOfSession(stored?.session, method);
   if (isOpenToAll) requireRedirect(method);
   requireVaultedToken(method, stored);
   const money = requireMoney(request);

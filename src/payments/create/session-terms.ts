@@ -1,11 +1,11 @@
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { parseMoney } from '#src/money.ts';
-import { type FieldError, invalidParameters } from '#src/service-error.ts';
+import { type FieldError, invalidField, invalidParameters } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { MAX_SESSION_PAYMENTS } from '#src/store/tables/single-uses.ts';
 import { readMetadata } from './metadata.ts';
-import { notAvailable } from './payment-method.ts';
+import { type ChosenMethod, notAvailable } from './payment-method.ts';
 
 /**
  * Checks a request against the terms of its checkout session, and fills absent fields from them.
@@ -74,6 +74,24 @@ export function takesType({ paymentMethodTypes }: StoredSession, type: string): 
 export function requireTypeInSession(session: StoredSession | undefined, type: string): void {
   if (session && !takesType(session, type))
     throw notAvailable('payment_method.type', 'is not accepted by the checkout session');
+}
+
+/**
+ * Checks a payment's method against the session's limits, whoever makes the payment.
+ *
+ * @throws ServiceError INVALID_PARAMETERS.
+ */
+export function requireLimitsOfSession(session: StoredSession | undefined, method: ChosenMethod): void {
+  if (!session || method.kind === 'wallet') return;
+  const { maxInstallments, securityCodeRequired } = session;
+  if (maxInstallments > 0 && method.options.installments > maxInstallments) {
+    const message = `must be at most ${maxInstallments} in this checkout session`;
+    throw invalidField('payment_method.detail.card.installments', 'OUT_OF_RANGE', message);
+  }
+  if (securityCodeRequired && method.kind === 'vaulted_card' && !method.securityCode) {
+    const message = 'is required for a stored card in this checkout session';
+    throw invalidField('payment_method.detail.card.card_data.security_code', 'REQUIRED', message);
+  }
 }
 
 /** Returns the reason why a session accepts no more payments; undefined if it accepts another. */

@@ -43,6 +43,22 @@ export const AGED = {
     ],
     ...{ age: 'created_at', serviceDays: 30 },
   },
+  // The response shows the card's holder, and is of no use without its token, which lives for half an hour.
+  token_calls: {
+    table: 'replayed_call',
+    key: [
+      ['method', 'text'],
+      ['idempotency_key', 'text'],
+    ],
+    ...{ age: 'created_at', where: "a.method IN ('CreateToken', 'CreateCheckoutToken')", serviceDays: 1 },
+  },
+  // A session without terms never expires. A payment that is still open may yet be closed or shown in its session.
+  checkout_sessions: {
+    ...{ table: 'checkout_session', ...ID, age: 'expires_at', hasUses: true },
+    done: `NOT EXISTS (
+      SELECT 1 FROM payment o WHERE o.account_id = a.account_id AND o.id = a.payment_id
+        AND o.status IN ('READY_TO_PAY', 'PENDING'))`,
+  },
   // Unsettled news is kept.
   notifications: {
     table: 'notification',

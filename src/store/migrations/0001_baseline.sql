@@ -92,6 +92,10 @@ CREATE TABLE checkout_session (
   workflow text NOT NULL DEFAULT '',
   -- Accepted types of payment methods; empty for every type that the catalogue offers.
   payment_method_types text[] NOT NULL DEFAULT '{}',
+  -- Requires the security code in payments with a stored card.
+  security_code_required boolean NOT NULL DEFAULT false,
+  -- The most installments of a payment; 0 for no limit.
+  max_installments integer NOT NULL DEFAULT 0 CHECK (max_installments >= 0),
   -- When the session stops accepting payments; null for a session without terms.
   expires_at timestamptz,
   -- Counts the changes to the session's terms: a payment prepared from other terms is not claimed.
@@ -108,6 +112,7 @@ CREATE TABLE checkout_session (
   PRIMARY KEY (account_id, id),
   CONSTRAINT checkout_session_customer FOREIGN KEY (account_id, customer_id) REFERENCES customer (account_id, id)
 );
+CREATE INDEX checkout_session_by_age ON checkout_session (expires_at);
 
 -- Stored payment methods: cards and enrolled wallets.
 CREATE TABLE vaulted_token (
@@ -485,6 +490,9 @@ CREATE INDEX replayed_call_of_customer ON replayed_call
   (account_id, substring(response FROM CASE method WHEN 'CreateCustomer' THEN 3 ELSE 117 END FOR 36))
   WHERE method IN ('CreateCustomer', 'EnrollPaymentMethod');
 CREATE INDEX replayed_call_by_age ON replayed_call (created_at);
+-- Finds the responses that outlive their one-time tokens.
+CREATE INDEX replayed_call_of_token_by_age ON replayed_call (created_at)
+  WHERE method IN ('CreateToken', 'CreateCheckoutToken');
 
 -- The schemas with which releases render responses from records. Rows are never deleted, because responses name them.
 CREATE TABLE response_schema (

@@ -20,6 +20,10 @@ export type SessionTerms = {
   readonly workflow: string;
   /** The accepted types of payment methods; empty for all. */
   readonly paymentMethodTypes: readonly string[];
+  /** true: a payment with a stored card needs its security code. */
+  readonly securityCodeRequired: boolean;
+  /** The most installments of a payment; 0 for no limit. */
+  readonly maxInstallments: number;
   /**
    * When creating a session, undefined stands for the default expiry. When reading one, undefined means a session
    * without terms, which accepts any number of payments.
@@ -54,14 +58,16 @@ const COLUMNS = `s.account_id AS "accountId", s.id, s.merchant_order_id AS "merc
   s.payment_id AS "paymentId",
   EXISTS (SELECT 1 FROM single_use u WHERE u.account_id = $1 AND u.object_id = $2) AS used,
   coalesce(s.expires_at <= now(), false) AS expired, s.payments, s.expires_at AS "expiresAt",
-  s.payment_method_types AS "paymentMethodTypes",
+  s.payment_method_types AS "paymentMethodTypes", s.security_code_required AS "securityCodeRequired",
+  s.max_installments AS "maxInstallments",
   s.created_at AS "createdAt", s.updated_at AS "updatedAt"`;
 
 const INSERT = `
   INSERT INTO checkout_session (account_id, id, merchant_order_id, payment_description, country, currency,
-    amount_minor_units, customer_id, callback_url, metadata, workflow, payment_method_types, expires_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-    coalesce($13::timestamptz, now() + make_interval(secs => $14)))`;
+    amount_minor_units, customer_id, callback_url, metadata, workflow, payment_method_types, security_code_required,
+    max_installments, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+    coalesce($15::timestamptz, now() + make_interval(secs => $16)))`;
 const GET = {
   name: 'get_checkout_session',
   text: `SELECT ${COLUMNS} FROM checkout_session s WHERE s.account_id = $1 AND s.id = $2`,
@@ -76,7 +82,8 @@ const LOCK = 'SELECT id FROM checkout_session WHERE account_id = $1 AND id = $2 
 const UPDATE = `
   UPDATE checkout_session s SET merchant_order_id = $3, payment_description = $4, country = $5, currency = $6,
     amount_minor_units = $7, customer_id = $8, callback_url = $9, metadata = $10, workflow = $11,
-    payment_method_types = $12, expires_at = coalesce($13::timestamptz, expires_at), version = version + 1, updated_at = now()
+    payment_method_types = $12, security_code_required = $13, max_installments = $14,
+    expires_at = coalesce($15::timestamptz, expires_at), version = version + 1, updated_at = now()
   WHERE s.account_id = $1 AND s.id = $2`;
 
 // Locks the session's row, so that concurrent calls count together.
@@ -174,6 +181,8 @@ function valuesOf({ accountId, id }: { accountId: string; id: string }, terms: S
     terms.metadata,
     terms.workflow,
     terms.paymentMethodTypes,
+    terms.securityCodeRequired,
+    terms.maxInstallments,
     terms.expiresAt ?? null,
   ];
 }
