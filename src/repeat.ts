@@ -1,7 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Work that runs repeatedly until `stop` is aborted. It resolves to true to run again after the shortest pause. */
-export type Repeated = (stop: AbortSignal) => Promise<unknown>;
+/**
+ * Work that runs repeatedly until `stop` is aborted. It resolves to true to run again after the shortest pause.
+ *
+ * @param isEarly true if the run was asked for before the interval ended. The interval goes on regardless.
+ */
+export type Repeated = (stop: AbortSignal, isEarly: boolean) => Promise<unknown>;
 
 /**
  * Shortest pause between two runs of the same background work, whoever asks for the next one. A mistake about what is
@@ -27,15 +31,18 @@ export function repeat(
   const { intervalMs, sooner, onError } = options;
   const stop = new AbortController();
   const { signal } = stop;
+  let nextMs = 0;
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      const result = await work(signal).catch(onError);
+      const isEarly = performance.now() < nextMs;
+      const result = await work(signal, isEarly).catch(onError);
+      if (!isEarly) nextMs = performance.now() + intervalMs * (0.75 + Math.random() / 2);
       const waited = new AbortController();
       const pause = (ms: number) =>
         sleep(ms, undefined, { signal: AbortSignal.any([signal, waited.signal]) }).catch(() => {});
       await pause(SHORTEST_PAUSE_MS);
       if (result === true) continue;
-      const rest = pause(Math.max(0, intervalMs * (0.75 + Math.random() / 2) - SHORTEST_PAUSE_MS));
+      const rest = pause(Math.max(0, nextMs - performance.now()));
       const early = sooner?.();
       await (early ? Promise.race([rest, early]) : rest);
       waited.abort();

@@ -5,9 +5,9 @@ import { type Repeated, repeat, SHORTEST_PAUSE_MS } from '#src/repeat.ts';
 /** Repeats work for a while. @returns the number of runs that the shortest pause allows, and the actual number. */
 async function runs(work: Repeated, sooner?: () => Promise<unknown>) {
   let count = 0;
-  const counted = (stop: AbortSignal) => {
+  const counted: Repeated = (stop, isEarly) => {
     count += 1;
-    return work(stop);
+    return work(stop, isEarly);
   };
   const startedMs = performance.now();
   const stop = repeat(counted, { intervalMs: 0, sooner, onError: () => {} });
@@ -44,4 +44,15 @@ it('work that is woken while it rests runs again without waiting for its interva
   woken.resolve();
   await again.promise;
   await stop();
+});
+
+it('work that is woken all the time still gets its regular runs, and knows them from early ones', async () => {
+  const runs: boolean[] = [];
+  const work: Repeated = async (_stop, isEarly) => void runs.push(isEarly);
+  const startedMs = performance.now();
+  const stop = repeat(work, { intervalMs: 200, sooner: () => Promise.resolve(), onError: () => {} });
+  await expect.poll(() => runs.filter((isEarly) => !isEarly).length).toBe(4);
+  expect(performance.now() - startedMs).toBeGreaterThan(3 * 0.75 * 200);
+  await stop();
+  expect(runs.filter((isEarly) => isEarly).length).toBeGreaterThan(3);
 });

@@ -1,5 +1,5 @@
 import { type FollowDeps, startEnrollments } from '#src/customers/follow-enrollments.ts';
-import { type Checker, type CheckerDeps, startChecker } from '#src/payments/check/checker.ts';
+import { type Checker, type CheckerDeps, type Handed, startChecker } from '#src/payments/check/checker.ts';
 import {
   type OpenOutcomesDeps,
   type OpenOutcomesWatch,
@@ -19,8 +19,8 @@ export type Background = {
   readonly eventWritten: () => void;
   /** Sends a webhook's due deliveries now. */
   readonly wakeWebhook: (webhook: WebhookName) => void;
-  /** Looks for due checks, after a number of seconds if given. */
-  readonly wakeChecker: (inS?: number) => void;
+  /** Hands work to the checker. */
+  readonly wakeChecker: (handed: Handed) => void;
   /** Looks for due enrollment checks now. */
   readonly wakeEnrollments: () => void;
   /** Counts open outcomes again, for example after a reload. */
@@ -64,7 +64,7 @@ export function createBackground(deps: BackgroundDeps): Background {
     },
     eventWritten: () => webhooks?.eventWritten(),
     wakeWebhook: (webhook) => webhooks?.wake(webhook),
-    wakeChecker: (inS) => checker?.wake(inS),
+    wakeChecker: (handed) => checker?.wake(handed),
     wakeEnrollments: () => enrollments?.wake(),
     lookAtOpenOutcomes: () => void openOutcomes?.look(),
     async stop() {

@@ -98,7 +98,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     observer: observers.payments,
     checked: observers.checked,
     settled: observers.notifications.settled,
-    wake: (inS) => background.wakeChecker(inS),
+    wake: (prompted) => background.wakeChecker(prompted),
     eventWritten: () => background.eventWritten(),
   });
   const background = createBackground(backgroundDeps(config, { deps, live, observers, vault }));

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Handed } from '#src/payments/check/checker.ts';
 import { receiveNotification } from '#src/payments/check/receive-notification.ts';
 import { type RouteDeps, routeDueNews } from '#src/payments/check/route-news.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
+import { NIL_UUID } from '#src/store/engine/rows.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { interleave } from '../support/interleave.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 /* Notifications while nodes of a distributed database are slow or unavailable. */
 
@@ -17,10 +20,10 @@ const REFERENCE = 'find_transaction_of_provider_payment';
 const news = () =>
   payments.tables.query('SELECT transaction_id, check_at IS NOT NULL AS searched FROM notification');
 
-/** Receives a notification. @returns how often a transaction was sought by the provider's id, and when checks are due. */
+/** Receives a notification. @returns how often a transaction was sought by the provider's id, and the checker's work. */
 async function receive(database: Database, subject: { transactionId?: string; providerPaymentId?: string }) {
   let searches = 0;
-  const wakes: (number | undefined)[] = [];
+  const wakes: Handed[] = [];
   const connection: ProviderConnection = {
     ...payments.provider.connection,
     readNotification: async () => ({ kind: 'about', deduplicationKey: randomUUID(), subjects: [subject] }),
@@ -31,7 +34,7 @@ async function receive(database: Database, subject: { transactionId?: string; pr
       database: interleave(database, { before: { [REFERENCE]: () => searches++ } }),
       connections: () => new Map([['ledger', connection]]),
       nowMs: () => Date.now(),
-      wake: (inS) => wakes.push(inS),
+      wake: (handed) => wakes.push(handed),
       notifications: { received: () => {} },
     },
     'ledger',
@@ -44,10 +47,16 @@ it('a notification with only the provider’s id is acknowledged before nodes of
   const distributed = { ...payments.database, isDistributed: true };
   const payment = await payments.pay();
   const transactionId = payment.transactions?.id ?? '';
-  expect(await receive(distributed, { providerPaymentId: 'r-1' })).toEqual({ searches: 0, wakes: [0] });
+  expect(await receive(distributed, { providerPaymentId: 'r-1' })).toEqual({
+    searches: 0,
+    wakes: [expect.objectContaining({ accountId: NIL_UUID, connectionId: 'ledger', subject: 0 })],
+  });
   expect(await news()).toEqual([{ transaction_id: null, searched: true }]);
   await payments.tables.query('DELETE FROM notification');
-  await receive(distributed, { transactionId, providerPaymentId: 'r-1' });
+  expect(await receive(distributed, { transactionId, providerPaymentId: 'r-1' })).toEqual({
+    searches: 0,
+    wakes: [expect.objectContaining({ accountId: ACCOUNT_ONE, id: transactionId, inS: 0 })],
+  });
   // Its check is due, so that nothing is left to search.
   expect(await news()).toEqual([{ transaction_id: transactionId, searched: false }]);
   const single = { ...payments.database, isDistributed: false };

@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { checkDue, startChecker } from '#src/payments/check/checker.ts';
-import { claimAttempt } from '../support/open-attempts.ts';
+import { type CheckerDeps, checkDue, startChecker } from '#src/payments/check/checker.ts';
+import { insertNotification } from '#src/store/tables/notifications.ts';
+import { interleave } from '../support/interleave.ts';
+import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import {
   APPROVED,
   answerOf,
@@ -112,16 +116,114 @@ it('the checker works off a backlog without waiting for the next search', async 
   await checker.stop();
 });
 
-it('the checker looks for due work when it is woken, at once or after the given seconds', async () => {
-  const checker = startChecker(depsOf(APPROVED), { intervalMs: 600_000 });
-  for (const inS of [undefined, 0.2]) {
-    const attempt = await claimAttempt(database);
-    const begunMs = performance.now();
-    checker.wake(inS);
-    await expect.poll(async () => (await rowOf(attempt)).status).toBe('SUCCEEDED');
-    expect(performance.now() - begunMs).toBeGreaterThan((inS ?? 0) * 999);
+describe('work that is handed to the checker', () => {
+  let searches: number;
+  const count = () => (searches += 1);
+  const counting = () =>
+    interleave(database, { before: { find_due_transactions: count, find_due_notifications: count } });
+  const handed = ({ transactionId }: OpenAttempt, inS = 0) => ({
+    ...{ accountId: ACCOUNT_ONE, id: transactionId, connectionId: 'scripted', identity: 'scripted', inS },
+  });
+
+  /** Starts a checker that makes no search but its first. */
+  async function startSearched(deps: CheckerDeps, firstSearches = 2) {
+    searches = 0;
+    const checker = startChecker({ ...deps, database: counting() }, { intervalMs: 600_000 });
+    await expect.poll(() => searches).toBe(firstSearches);
+    searches = 0;
+    return checker;
   }
-  await checker.stop();
+
+  it('a handed transaction is checked when it is due, at once or after the given seconds, without a search', async () => {
+    const checker = await startSearched(depsOf(APPROVED));
+    for (const inS of [0, 0.2]) {
+      const attempt = await claimAttempt(database, { leaseS: inS });
+      const begunMs = performance.now();
+      checker.wake(handed(attempt, inS));
+      await expect.poll(async () => (await rowOf(attempt)).status).toBe('SUCCEEDED');
+      expect(performance.now() - begunMs).toBeGreaterThan(inS * 999);
+    }
+    await checker.stop();
+    expect(searches).toBe(0);
+  });
+
+  it('transactions handed while all slots are taken are checked as slots become free, none twice', async () => {
+    const silence = Promise.withResolvers<Outcome>();
+    const checker = await startSearched(depsWith({ scripted: connectionOf(() => silence.promise) }));
+    const attempts = await Promise.all(Array.from({ length: 50 }, () => claimAttempt(database)));
+    for (const attempt of [...attempts, ...attempts]) checker.wake(handed(attempt));
+    await expect.poll(() => asked.length).toBe(20);
+    silence.resolve(APPROVED);
+    await expect.poll(openCount).toBe(0);
+    await checker.stop();
+    expect({ asked: asked.length, searches }).toEqual({ asked: 50, searches: 0 });
+  });
+
+  it('more handed transactions than a replica remembers are found by a search', async () => {
+    const silence = Promise.withResolvers<Outcome>();
+    const checker = await startSearched(depsWith({ scripted: connectionOf(() => silence.promise) }));
+    const attempt = await claimAttempt(database);
+    for (let i = 0; i < 1_000; i++) checker.wake({ ...handed(attempt), id: randomUUID() });
+    checker.wake(handed(attempt));
+    silence.resolve(APPROVED);
+    await expect.poll(async () => (await rowOf(attempt)).status).toBe('SUCCEEDED');
+    await checker.stop();
+    expect(searches).toBe(2);
+  });
+
+  it('a handed transaction is left alone if it is not due, of another account at the provider, or its circuit is open', async () => {
+    const later = await claimAttempt(database, { leaseS: 60 });
+    const other = await claimAttempt(database, { identity: 'before' });
+    const broken = await claimAttempt(database, { connectionId: 'broken' });
+    const connections = { scripted: connectionOf(APPROVED), broken: connectionOf(APPROVED) };
+    const deps = { ...depsWith(connections), isLeftAlone: (id: string) => id === 'broken' };
+    const checker = await startSearched(deps, 3);
+    checker.wake(handed(later));
+    checker.wake({ ...handed(other), identity: 'before' });
+    checker.wake({ ...handed(broken), connectionId: 'broken' });
+    const due = await claimAttempt(database);
+    checker.wake(handed(due));
+    await expect.poll(async () => (await rowOf(due)).status).toBe('SUCCEEDED');
+    await checker.stop();
+    expect(asked.map(({ transactionId }) => transactionId)).toEqual([due.transactionId]);
+    for (const attempt of [later, other, broken]) expect(await rowOf(attempt)).toMatchObject({ fence: 0 });
+    expect(searches).toBe(0);
+  });
+
+  it('handed news that names only the provider’s id is searched for once, and its transaction checked', async () => {
+    const checker = await startSearched(depsOf(APPROVED));
+    const attempt = await claimAttempt(database);
+    await tables.query('UPDATE transaction SET provider_payment_id = $1, fence = 1', ['ch_1']);
+    const [news] = await insertNotification(database, {
+      ...{ connectionId: 'scripted', deduplicationKey: 'one', subjects: [{ providerPaymentId: 'ch_1' }] },
+      ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
+    });
+    if (news) checker.wake(news);
+    await expect.poll(async () => (await rowOf(attempt)).status).toBe('SUCCEEDED');
+    await checker.stop();
+    expect({ asked: asked.length, searches }).toEqual({ asked: 1, searches: 0 });
+  });
+
+  it('a fault in handed work does not keep the checker from searching', async () => {
+    let faults = 0;
+    const fail = () => {
+      faults += 1;
+      throw new Error('a fault of ours');
+    };
+    const failing = interleave(database, { before: { take_due_notifications: fail } });
+    const deps = { ...depsOf(APPROVED), database: failing };
+    const checker = startChecker(deps, { intervalMs: 200 });
+    const wakes = setInterval(
+      () =>
+        checker.wake({ accountId: ACCOUNT_ONE, connectionId: 'scripted', deduplicationKey: '', subject: 0 }),
+      5,
+    );
+    await expect.poll(() => faults).toBeGreaterThan(2);
+    const attempt = await claimAttempt(database);
+    await expect.poll(async () => (await rowOf(attempt)).status).toBe('SUCCEEDED');
+    clearInterval(wakes);
+    await checker.stop();
+  });
 });
 
 it('stopping the checker waits until the outcomes of running checks are written', async () => {

@@ -9,7 +9,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { type Checker, checkDue, startChecker } from '#src/payments/check/checker.ts';
+import { type Checker, checkDue, type Handed, startChecker } from '#src/payments/check/checker.ts';
 import { callbackAddress, closePayment, returnPayer } from '#src/payments/check/payer-return.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { earlier } from '../support/tables.ts';
@@ -84,8 +84,11 @@ const fence = async () => Number((await payments.tables.query('SELECT fence FROM
 
 /** Lets the pause before the next look-up of the one transaction pass. */
 async function passWaiting(): Promise<void> {
-  await payments.tables.query('UPDATE transaction SET check_at = now()');
-  checker.wake();
+  const [row] = await payments.tables.query(
+    `UPDATE transaction SET check_at = now()
+     RETURNING account_id AS "accountId", id, connection_id AS "connectionId", connection_identity AS identity`,
+  );
+  checker.wake({ ...row, inS: 0 } as Handed);
 }
 
 const eventsOf = ({ id }: Payment) =>

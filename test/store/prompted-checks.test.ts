@@ -43,7 +43,7 @@ async function news(
   );
   return named;
 }
-const prompt = (about: PromptingNews) => promptCheck(database, about, APART_S);
+const prompt = async (about: PromptingNews) => (await promptCheck(database, about, APART_S))?.inS;
 
 describe('updates about a transaction', () => {
   it('an update makes its transaction’s check due at once with a new fence, and affects no other check', async () => {
@@ -53,6 +53,17 @@ describe('updates about a transaction', () => {
     expect(await scheduleOf(attempt)).toEqual({ fence: 2, inS: expect.closeTo(0, 0) });
     expect(await scheduleOf(beside)).toEqual({ fence: 1, inS: expect.closeTo(500, 0) });
     await others.expectUntouched();
+  });
+
+  it('an update returns whose check is due, and the account at the provider that may be asked about it', async () => {
+    const attempt = await letGo(500);
+    expect(await promptCheck(database, await news(attempt), APART_S)).toEqual({
+      accountId: ACCOUNT_ONE,
+      id: attempt.transactionId,
+      connectionId: 'scripted',
+      identity: 'scripted',
+      inS: 0,
+    });
   });
 
   it('an update makes a transaction due even if it had no next check', async () => {

@@ -2,11 +2,12 @@ import { setTimeout } from 'node:timers/promises';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { type LeasedConnection, withinLease } from '#src/connectors/within-lease.ts';
 import { repeat } from '#src/repeat.ts';
-import { type LeasedCheck, takeDue } from '#src/store/engine/checks.ts';
+import { type LeasedCheck, takeDue, takeNamed } from '#src/store/engine/checks.ts';
 import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';
 import { CALLS_IN_LEASE, checkTransaction } from './check-transaction.ts';
 import type { CheckDeps } from './found-transaction.ts';
-import { routeDueNews } from './route-news.ts';
+import { createLanes, type Handed, type Lane, type Lanes, removeDue } from './lanes.ts';
+import { routeDueNews, routeNamedNews } from './route-news.ts';
 
 /** Dependencies of the checker. */
 export type CheckerDeps = CheckDeps & {
@@ -16,10 +17,12 @@ export type CheckerDeps = CheckDeps & {
   readonly isLeftAlone: (connectionId: string) => boolean;
 };
 
+export type { Handed };
+
 /** A running checker. */
 export type Checker = {
-  /** Looks for due checks after this many seconds; immediately by default. */
-  readonly wake: (inS?: number) => void;
+  /** Does this work as soon as it is due, without searching for it. */
+  readonly wake: (handed: Handed) => void;
   /** Resolves when the checks in progress have ended. */
   readonly stop: () => Promise<void>;
 };
@@ -34,47 +37,48 @@ const ALL_SLOTS = 200;
 /** Pause after a check ends and before the next search, so that one search fills several slots. */
 const BREATH_MS = 20;
 
-/** Checks in progress, by connection. */
-type UnderWay = Map<string, Set<Promise<void>>>;
-
 /**
  * Checks transactions that are due: unknown outcomes, redirected payers, authorizations at the end of their term, and
  * transactions with news. Any number of replicas may run checkers. Each replica leases its connections' due
  * transactions, timed by the database's clock, and a token keeps a replica that has lost its lease from overwriting
  * newer results. Only the provider can turn an outcome into "failed".
  *
+ * Whoever makes a check due hands it over, so that it is leased on its account's node. A search, which needs every node
+ * of a distributed database, is left for what nobody has handed over, such as the work of a replica that died.
+ *
  * @param options.intervalMs pause between searches for due transactions.
  */
 export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: number }): Checker {
-  const underWay: UnderWay = new Map();
   let woken = Promise.withResolvers<void>();
   let freed: Promise<void> | undefined;
-  const search = async (stop: AbortSignal) => {
+  const lanes = createLanes(() => woken.resolve());
+  const work = async (stop: AbortSignal, isEarly: boolean) => {
     freed = undefined;
     woken = Promise.withResolvers();
-    const { busy, isMore } = await beginDue(deps, underWay, stop);
+    const { busy, isMore } = await beginDue(deps, lanes, !isEarly, stop);
     // More checks may be due at connections without free slots.
     if (busy.length > 0) freed = Promise.race(busy).then(() => setTimeout(BREATH_MS));
     return isMore;
   };
   const sooner = () => (freed ? Promise.race([freed, woken.promise]) : woken.promise);
-  const stop = repeat(search, { ...options, sooner, onError: deps.checked.failed });
+  const stop = repeat(work, { ...options, sooner, onError: deps.checked.failed });
   return {
-    // Wakes slightly later than due, since the database's clock decides what is due.
-    wake: (inS = 0) =>
-      void setTimeout(inS > 0 ? inS * 1_000 + BREATH_MS : 0, undefined, { ref: false }).then(() =>
-        woken.resolve(),
-      ),
+    wake: lanes.hand,
     async stop() {
       await stop();
-      await Promise.all([...underWay.values()].flatMap((checks) => [...checks]));
+      await lanes.ended();
     },
   };
 }
 
 /** Leases and checks as many due transactions as there are free slots. @returns the number leased. */
 export async function checkDue(deps: CheckerDeps, stop?: AbortSignal): Promise<number> {
-  const { begun } = await beginDue(deps, new Map(), stop);
+  const { begun } = await beginDue(
+    deps,
+    createLanes(() => {}),
+    true,
+    stop,
+  );
   await Promise.all(begun);
   return begun.length;
 }
@@ -82,12 +86,14 @@ export async function checkDue(deps: CheckerDeps, stop?: AbortSignal): Promise<n
 /**
  * Leases due transactions and starts their checks.
  *
+ * @param isSearch false: searches only at connections where more may be due than was handed over.
  * @returns `begun`: the checks that it started; `busy`: the checks in progress at connections without free slots;
  * `isMore`: a slot is free and more checks may be due.
  */
 async function beginDue(
   deps: CheckerDeps,
-  underWay: UnderWay,
+  lanes: Lanes,
+  isSearch: boolean,
   stop: AbortSignal | undefined,
 ): Promise<{
   readonly begun: readonly Promise<void>[];
@@ -103,35 +109,72 @@ async function beginDue(
   const busy: Promise<void>[] = [];
   let isMore = false;
   for (const [connectionId, connection] of connections) {
-    const checks = underWay.get(connectionId) ?? new Set();
-    underWay.set(connectionId, checks);
+    const lane = lanes.of(connectionId);
+    const free = () => (deps.isLeftAlone(connectionId) ? 0 : slots - lane.checks.size);
+    const leaseWith = async (take: Take) => {
+      const leased = await lease(deps, connection, take);
+      for (const one of leased) begun.push(begin(deps, one.connection, one, lane.checks, stop));
+      return leased.length;
+    };
+    const one: Filled = { deps, lanes, lane, connectionId, connection, free, leaseWith };
+    await fillWithHanded(one).catch(deps.checked.failed);
     // A failure at one connection must not end the search at the others.
     try {
-      isMore = (await routeDueNews(deps, connectionId)) || isMore;
-      const limit = deps.isLeftAlone(connectionId) ? 0 : slots - checks.size;
-      const leased = limit > 0 ? await lease(deps, connectionId, connection, limit) : [];
-      for (const one of leased) begun.push(begin(deps, one.connection, one, checks, stop));
-      // Checks that ended during the query have freed slots, but do not start a search themselves.
-      if (limit > 0 && leased.length === limit && checks.size < slots) isMore = true;
+      if (isSearch || lane.isMore) isMore = (await fillWithFound(one)) || isMore;
     } catch (error) {
       deps.checked.failed(error);
     }
-    if (checks.size >= slots) busy.push(...checks);
+    // Checks that ended during the queries have freed slots, but do not start another run themselves.
+    if (free() > 0 && (lane.due.size > 0 || lane.isMore)) isMore = true;
+    if (lane.checks.size >= slots) busy.push(...lane.checks);
   }
   return { begun, busy, isMore };
 }
 
+/** A connection whose free slots are being filled. */
+type Filled = {
+  readonly deps: CheckerDeps;
+  readonly lanes: Lanes;
+  readonly lane: Lane;
+  readonly connectionId: string;
+  readonly connection: ProviderConnection;
+  /** Returns the number of free slots. */
+  readonly free: () => number;
+  /** Leases transactions and starts their checks. @returns their number. */
+  readonly leaseWith: (take: Take) => Promise<number>;
+};
+
+/** Leases transactions for so many seconds. */
+type Take = (leaseS: number) => Promise<readonly LeasedCheck[]>;
+
+async function fillWithHanded(one: Filled): Promise<void> {
+  const { deps, lanes, lane, connectionId, connection, free, leaseWith } = one;
+  const news = lane.news.splice(0);
+  if (news.length > 0) (await routeNamedNews(deps, connectionId, news)).forEach(lanes.hand);
+  const due = removeDue(lane, connection, free());
+  if (due.length > 0) await leaseWith((leaseS) => takeNamed(deps.database, due, leaseS));
+}
+
+/** @returns true if more news may be due, which needs no slot. */
+async function fillWithFound(one: Filled): Promise<boolean> {
+  const { deps, lane, connectionId, connection, free, leaseWith } = one;
+  const isMoreNews = await routeDueNews(deps, connectionId);
+  const limit = free();
+  const about = { connectionId, identity: connection.identity };
+  const found = limit > 0 ? await leaseWith((leaseS) => takeDue(deps.database, about, { limit, leaseS })) : 0;
+  lane.isMore = isMoreNews || (found === limit && !deps.isLeftAlone(connectionId));
+  return isMoreNews;
+}
+
 /** Leases due transactions of a connection, for the calls that `callsBeginWithinMs` allows. */
 async function lease(
-  { database, schedule }: CheckerDeps,
-  connectionId: string,
+  { schedule }: CheckerDeps,
   connection: ProviderConnection,
-  limit: number,
+  take: Take,
 ): Promise<(LeasedCheck & { readonly connection: LeasedConnection })[]> {
   const earlierCallsMs = (CALLS_IN_LEASE - 1) * connection.deadlineMs;
   const leased = withinLease(connection, performance.now() + callsBeginWithinMs(schedule, earlierCallsMs));
-  const options = { limit, leaseS: leaseS(connection, schedule, CALLS_IN_LEASE) };
-  const due = await takeDue(database, { connectionId, identity: connection.identity }, options);
+  const due = await take(leaseS(connection, schedule, CALLS_IN_LEASE));
   return due.map((one) => ({ ...one, connection: leased }));
 }
 

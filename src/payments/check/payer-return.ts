@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
-import { promptCheck } from '#src/store/engine/checks.ts';
+import { type Prompted, promptCheck } from '#src/store/engine/checks.ts';
 import { type Database, queriesOf } from '#src/store/engine/database.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { endSearch, insertPayerNews, type PayerNews } from '#src/store/tables/notifications.ts';
@@ -20,8 +20,8 @@ export type ReturnDeps = {
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   /** Maximum time that the payer's page waits for the check. */
   readonly patience: Patience;
-  /** Makes the checker look for due checks after this many seconds. */
-  readonly wake: (inS?: number) => void;
+  /** Makes the checker check a transaction when it is due. */
+  readonly wake: (prompted: Prompted) => void;
 };
 
 /**
@@ -75,17 +75,17 @@ async function checked(
   const news: PayerNews = { ...named, ...did, deduplicationKey: `${did.kind} ${transactionId} ${digest}` };
   const name = { ...news, subject: 0 };
   // In one transaction, so that each of many concurrent returns sees the check that the previous one prompted.
-  const prompted = deps.database.transaction(async (run) => {
+  const prompting = deps.database.transaction(async (run) => {
     const queries = queriesOf(run);
     const stored = await insertPayerNews(queries, news);
     if (!stored) return 'refused';
-    const inS = await promptCheck(queries, { ...name, ...stored }, PROMPTED_APART_S);
-    if (inS !== undefined) await endSearch(queries, name);
-    return inS;
+    const prompted = await promptCheck(queries, { ...name, ...stored }, PROMPTED_APART_S);
+    if (prompted) await endSearch(queries, name);
+    return prompted;
   });
-  const inS = await orUnavailable(prompted);
-  if (inS === 'refused') return;
-  deps.wake(inS);
+  const prompted = await orUnavailable(prompting);
+  if (prompted === 'refused') return;
+  if (prompted) deps.wake(prompted);
   const isSettled = () => orUnavailable(isNewsSettled(deps.database, name));
   await waitFor(async () => (await isSettled()) || undefined, deps.patience);
 }

@@ -2,6 +2,7 @@ import type { NotificationReading, ProviderConnection, RawNotification } from '#
 import { ServiceError } from '#src/service-error.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
+import type { Handed } from './checker.ts';
 import { type RouteDeps, routeNews } from './route-news.ts';
 
 /** Dependencies of receiveNotification. */
@@ -9,8 +10,8 @@ export type ReceiveDeps = RouteDeps & {
   /** Connections that can reach a payment's provider, including those removed from the catalogue. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly nowMs: () => number;
-  /** Makes the checker look for due checks after this many seconds. */
-  readonly wake: (inS?: number) => void;
+  /** Hands work to the checker. */
+  readonly wake: (handed: Handed) => void;
   readonly notifications: {
     received(connectionId: string, kind: NotificationReading['kind']): void;
   };
@@ -73,11 +74,12 @@ export async function receiveNotification(
         headers: JSON.stringify(headers),
       }),
     );
-    // News that is not routed now stays due for the checker to route. So does news with only the provider's id
-    // if the search for it would query every node of a distributed database.
+    // News with only the provider's id is left to the checker if the search for it would query every node of a
+    // distributed database. News that cannot be routed yet stays due, for the checker to find.
     for (const news of stored) {
       const isLeft = deps.database.isDistributed && news.transactionId === undefined;
-      deps.wake(isLeft ? 0 : await orUnavailable(routeNews(deps, news)));
+      const handed = isLeft ? news : await orUnavailable(routeNews(deps, news));
+      if (handed) deps.wake(handed);
     }
   }
   return reading.acknowledgement ?? '';

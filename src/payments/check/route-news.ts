@@ -1,4 +1,4 @@
-import { promptCheck } from '#src/store/engine/checks.ts';
+import { type Prompted, promptCheck } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
@@ -6,7 +6,9 @@ import {
   endSearch,
   findNotifiedTransaction,
   moveNews,
+  type NewsName,
   takeDueNews,
+  takeNamedNews,
   type UnroutedNews,
 } from '#src/store/tables/notifications.ts';
 import { settleNews } from '#src/store/tables/open-news.ts';
@@ -35,21 +37,21 @@ const MOST_ROUTED = 20;
  * Finds the transaction of the news, and makes its check due. The search is repeated later if the transaction does not
  * exist yet or the call that creates it is in progress.
  *
- * @returns the seconds until the check is due; undefined if none is due yet.
+ * @returns the transaction; undefined if there is none, or none to check yet.
  */
 export async function routeNews(
   { database, settled }: RouteDeps,
   news: UnroutedNews,
-): Promise<number | undefined> {
+): Promise<Prompted | undefined> {
   const { deduplicationKey, subject, kind } = news;
   const found = await findOf(database, news);
   if (found) {
     const known = { ...news, accountId: found.accountId };
     if (news.accountId === NIL_UUID && !(await moveNews(database, news, found))) return undefined;
     const prompting = { ...found, deduplicationKey, subject, kind };
-    const inS = await promptCheck(database, prompting, PROMPTED_APART_S);
-    if (inS !== undefined) await endSearch(database, known);
-    return inS;
+    const prompted = await promptCheck(database, prompting, PROMPTED_APART_S);
+    if (prompted) await endSearch(database, known);
+    return prompted;
   }
   const enrollment = await enrollmentOf(database, news);
   if (!enrollment && news.ageMs < GIVEN_UP_MS) return undefined;
@@ -57,19 +59,36 @@ export async function routeNews(
   const result = enrollment ? 'applied' : 'unmatched';
   await settleNews(database, news, result);
   settled(news.connectionId, result);
-  return 0;
+  return undefined;
 }
 
 /** Retries routing a connection's unmatched news. @returns true if there may be more. */
 export async function routeDueNews(deps: RouteDeps, connectionId: string): Promise<boolean> {
   const due = await takeDueNews(deps.database, connectionId, MOST_ROUTED, NEWS_PAUSES);
+  await routeEach(deps, due);
+  return due.length === MOST_ROUTED;
+}
+
+/** Routes those of these news of a connection that are still due. @returns the transactions to check. */
+export async function routeNamedNews(
+  deps: RouteDeps,
+  connectionId: string,
+  named: readonly NewsName[],
+): Promise<Prompted[]> {
+  return routeEach(deps, await takeNamedNews(deps.database, connectionId, named, NEWS_PAUSES));
+}
+
+async function routeEach(deps: RouteDeps, due: readonly UnroutedNews[]): Promise<Prompted[]> {
+  const prompted: Prompted[] = [];
   // News of an account whose node is unavailable stays due, without delaying the others.
   for (const news of due) {
-    await routeNews(deps, news).catch((error) => {
+    const one = await routeNews(deps, news).catch((error) => {
       if (!isUnavailable(error)) throw error;
+      return undefined;
     });
+    if (one) prompted.push(one);
   }
-  return due.length === MOST_ROUTED;
+  return prompted;
 }
 
 /** Finds the wallet enrollment that a notification without a transaction may be about. */

@@ -1,7 +1,7 @@
 import type { NewsKind } from '../tables/notifications.ts';
 import type { Database, Nullable, Queries } from './database.ts';
 import { withoutNulls } from './rows.ts';
-import { addUp, IN_ACCOUNTS, leaseDue, searchAccounts } from './search-accounts.ts';
+import { addUp, IN_ACCOUNTS, leaseDue, leaseFound, searchAccounts } from './search-accounts.ts';
 
 /*
  * `transaction.check_at` alone determines when a transaction's provider is queried next. Leases use the database's
@@ -60,6 +60,19 @@ export async function takeDue(
 ): Promise<LeasedCheck[]> {
   const values = [connectionId, identity, limit];
   return leaseDue<Due, LeasedCheck>(database, FIND, values, limit, take(database, leaseS));
+}
+
+/**
+ * Leases those of these transactions that are due, as takeDue does, without a search.
+ *
+ * @param named transactions of connections whose provider this replica can query.
+ */
+export async function takeNamed(
+  database: Database,
+  named: readonly Due[],
+  leaseS: number,
+): Promise<LeasedCheck[]> {
+  return leaseFound(named, take(database, leaseS));
 }
 
 function take(database: Database, leaseS: number) {
@@ -147,7 +160,8 @@ const PROMPT = {
     )
     UPDATE transaction t SET check_at = least(t.check_at, found.prompted_at), fence = t.fence + 1 FROM found
     WHERE t.account_id = $1 AND t.id = found.id
-    RETURNING coalesce(found.in_s, 0) AS "inS"`,
+    RETURNING t.account_id AS "accountId", t.id, t.connection_id AS "connectionId", t.connection_identity AS identity,
+      coalesce(found.in_s, 0) AS "inS"`,
 };
 
 /** Stored news that prompts a check, with its transaction. */
@@ -161,21 +175,23 @@ export type PromptingNews = {
   readonly lastAt?: string | undefined;
 };
 
+/** A transaction whose check is due in `inS` seconds. */
+export type Prompted = Due & AskableConnection & { readonly inS: number };
+
 /**
  * Makes the check of a transaction due now, or `apartS` seconds after the last check prompted by news of this kind.
  * Never delays a check.
  *
- * @returns the seconds until the check; undefined while the claimer's own call is in progress, which nothing may
- * overtake.
+ * @returns undefined while the claimer's own call is in progress, which nothing may overtake.
  */
 export async function promptCheck(
   queries: Queries,
   news: PromptingNews,
   apartS: number,
-): Promise<number | undefined> {
+): Promise<Prompted | undefined> {
   const { accountId, transactionId, deduplicationKey, subject, kind, lastAt = null } = news;
   const values = [accountId, transactionId, deduplicationKey, subject, apartS, kind, lastAt];
-  return (await queries.query<{ inS: number }>(PROMPT, values)).rows[0]?.inS;
+  return (await queries.query<Prompted>(PROMPT, values)).rows[0];
 }
 
 // A check that is scheduled or in progress stays as it is.

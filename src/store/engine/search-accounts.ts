@@ -49,7 +49,15 @@ export async function leaseDue<Due extends { readonly accountId: string }, Lease
   limit: number,
   take: (accountId: string, own: readonly Due[]) => Promise<readonly Leased[]>,
 ): Promise<Leased[]> {
-  const due = (await searchAccounts<Due>(database, search, values)).slice(0, limit);
+  const due = await searchAccounts<Due>(database, search, values);
+  return leaseFound(due.slice(0, limit), take);
+}
+
+/** Leases rows that are known, as leaseDue leases those that it finds. */
+export async function leaseFound<Due extends { readonly accountId: string }, Leased>(
+  due: readonly Due[],
+  take: (accountId: string, own: readonly Due[]) => Promise<readonly Leased[]>,
+): Promise<Leased[]> {
   const failed: unknown[] = [];
   const leased = await takeByAccount(due, (accountId, own) =>
     take(accountId, own).catch((error) => {

@@ -1,7 +1,7 @@
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Database, Nullable, Queries } from '../engine/database.ts';
 import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
-import { IN_ACCOUNTS, leaseDue, searchAccounts } from '../engine/search-accounts.ts';
+import { IN_ACCOUNTS, leaseDue, leaseFound, searchAccounts } from '../engine/search-accounts.ts';
 import { findInAccounts } from './accounts.ts';
 
 /** Identifies one subject of a provider's notification, or an action of a payer. */
@@ -169,15 +169,32 @@ export async function takeDueNews(
   database: Database,
   connectionId: string,
   limit: number,
-  { share, firstS, longestS }: NewsPauses,
+  pauses: NewsPauses,
 ): Promise<UnroutedNews[]> {
-  type Due = Omit<NewsName, 'connectionId'>;
-  const values = [connectionId, limit];
-  return leaseDue<Due, UnroutedNews>(database, FIND_DUE, values, limit, async (accountId, own) => {
+  const take = takeNews(database, connectionId, pauses);
+  return leaseDue<DueNews, UnroutedNews>(database, FIND_DUE, [connectionId, limit], limit, take);
+}
+
+/** Leases those of a connection's news that are due, as takeDueNews does, without a search. */
+export async function takeNamedNews(
+  database: Database,
+  connectionId: string,
+  named: readonly DueNews[],
+  pauses: NewsPauses,
+): Promise<UnroutedNews[]> {
+  return leaseFound(named, takeNews(database, connectionId, pauses));
+}
+
+/** News of a known connection. */
+type DueNews = Omit<NewsName, 'connectionId'>;
+
+function takeNews(database: Database, connectionId: string, { share, firstS, longestS }: NewsPauses) {
+  return async (accountId: string, own: readonly DueNews[]) => {
     const keys = [own.map(({ deduplicationKey }) => deduplicationKey), own.map(({ subject }) => subject)];
     const values = [accountId, connectionId, ...keys, share, firstS, longestS];
-    return (await database.query<Nullable<UnroutedNews>>(TAKE, values)).rows.map(withoutNulls);
-  });
+    const { rows } = await database.query<Nullable<UnroutedNews>>(TAKE, values);
+    return rows.map(withoutNulls<UnroutedNews>);
+  };
 }
 
 const FIND_BY_ID = {
