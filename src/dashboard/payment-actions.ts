@@ -31,7 +31,7 @@ import { redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 import { type Explain, explainPayment } from './explain-payment.ts';
 import { DASHBOARD, notice } from './frame.ts';
-import type { Action, Refused } from './payment-forms.ts';
+import { type Action, keyNote, type Refused } from './payment-forms.ts';
 import { paymentContent } from './payment-page.ts';
 import { money, shortened } from './show.ts';
 import type { Page, Reply, Visit } from './visit.ts';
@@ -48,6 +48,9 @@ export type PaymentPageDeps = {
 const validCapture = requireValidOf(CapturePaymentRequestSchema);
 const validCancel = requireValidOf(CancelPaymentRequestSchema);
 const validRefund = requireValidOf(RefundPaymentRequestSchema);
+
+/** Leaves room for the key in an entry of the audit log. */
+const MAX_DETAIL = 700;
 
 const TYPES: Readonly<Record<string, Transaction_Type>> = {
   capture: Transaction_Type.CAPTURE,
@@ -134,7 +137,7 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
       actor: visit.actor,
       action,
       subject: paymentId,
-      detail: `${detail}; key ${key}`.slice(0, 1_000),
+      detail: `${detail}`.slice(0, MAX_DETAIL) + keyNote(key),
     });
   // Recorded before anything is sent: an action that cannot be audited must not happen.
   await orUnavailable(record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`));

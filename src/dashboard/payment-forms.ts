@@ -15,6 +15,11 @@ export type Action = 'capture' | 'cancel' | 'refund';
 /** A refused form. It is shown again with the same key, since the operation may have been made. */
 export type Refused = { readonly action: Action; readonly key: string; readonly amount: string };
 
+/** Returns the end of an audit log entry: the key of the action, by which its transaction is found again. */
+export function keyNote(key: string): string {
+  return `; key ${key}`;
+}
+
 const REASONS = ['REQUESTED_BY_CUSTOMER', 'DUPLICATE', 'FRAUDULENT', 'REVERSE'];
 
 /**

@@ -6,15 +6,19 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
+import { isSentKey } from '#src/payments/idempotency.ts';
 import { MADE_AT_PROVIDER } from '#src/payments/model/external.ts';
+import { isOperation } from '#src/payments/model/state.ts';
 import type {
   StoredStory,
+  ToldAction,
   ToldEvent,
   ToldNotification,
   TransactionState,
 } from '#src/store/tables/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
+import { keyNote } from './payment-forms.ts';
 import type { Session } from './session.ts';
 import { badge, money, shortened, time } from './show.ts';
 import { attemptsOf, webhookAddress } from './webhook-page.ts';
@@ -33,7 +37,7 @@ export function timeline(told: Reported): Html {
   const { payment, story } = told;
   const states = new Map(story.transactions.map((state) => [state.id, state]));
   const entries: Entry[] = [
-    ...payment.transactionsHistory.map((one) => transactionEntry(one, payment, states.get(one.id))),
+    ...payment.transactionsHistory.map((one) => transactionEntry(one, told, states.get(one.id))),
     ...story.notifications.map(notificationEntry),
     ...eventEntries(told),
   ];
@@ -49,7 +53,11 @@ const TONES: Readonly<Record<number, string>> = {
   [Transaction_Status.CREATED]: 'open',
 };
 
-function transactionEntry(one: Transaction, payment: Payment, state: TransactionState | undefined): Entry {
+function transactionEntry(
+  one: Transaction,
+  { payment, story }: Reported,
+  state: TransactionState | undefined,
+): Entry {
   const status = Transaction_Status[one.status] ?? '';
   const type = Transaction_Type[one.type] ?? '';
   const data = one.providerData;
@@ -61,7 +69,7 @@ function transactionEntry(one: Transaction, payment: Payment, state: Transaction
       one.merchantReference &&
       `reference ${one.merchantReference}`,
     one.reason && `reason ${one.reason}`,
-    one.description === MADE_AT_PROVIDER && MADE_AT_PROVIDER,
+    one.description === MADE_AT_PROVIDER ? MADE_AT_PROVIDER : requestedBy(state, story.actions),
   ].filter((text): text is string => Boolean(text));
   return {
     at: one.createdAt && timestampDate(one.createdAt),
@@ -73,6 +81,20 @@ ${openness(state)}
 <p class="quiet">Transaction <code>${one.id}</code></p>
 ${rawAnswer(data?.rawResponse)}`,
   };
+}
+
+/** Returns who requested an operation: an operator, or a caller of the API. Absent for a payment's own transaction. */
+function requestedBy(
+  state: TransactionState | undefined,
+  actions: readonly ToldAction[],
+): string | undefined {
+  if (!state || !isOperation(state.type)) return undefined;
+  const { idempotencyKey: key } = state;
+  const action = actions.find(({ detail }) => key !== undefined && detail.endsWith(keyNote(key)));
+  if (action) return `requested by ${action.actor}`;
+  // A key without a header is made from the operation's reference, which is shown.
+  const isSent = key !== undefined && isSentKey(key);
+  return `requested through the API${isSent ? ` with the key ${key}` : ''}`;
 }
 
 function openness(state: TransactionState | undefined): Html {

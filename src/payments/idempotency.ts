@@ -56,6 +56,11 @@ export function storedIdempotencyKey(caller: {
   return caller.secretPresented ? key : PUBLIC_KEY_SPACE + key;
 }
 
+/** Returns true for a stored idempotency key that its caller sent in the header, with the secret key. */
+export function isSentKey(stored: string): boolean {
+  return !stored.startsWith(PUBLIC_KEY_SPACE);
+}
+
 /** Returns a stored idempotency key as its caller sent it. */
 export function sentIdempotencyKey(stored: string): string {
   return stored.startsWith(PUBLIC_KEY_SPACE) ? stored.slice(PUBLIC_KEY_SPACE.length) : stored;

@@ -73,8 +73,7 @@ function pageOf(found: HostedCheckout | undefined, language: Language): Rendered
   if (!found) return { status: 404, html: renderDeadEnd('unknown', language) };
   const { session } = found;
   if (!session.used && whyClosed(session) !== undefined) {
-    const backUrl = merchantAddress(session.callbackUrl)?.href;
-    return { status: 410, html: renderDeadEnd('expired', language, backUrl) };
+    return { status: 410, html: renderDeadEnd('expired', language, backUrlOf(session)) };
   }
   return { status: 200, html: renderCheckout(checkoutOf(found, language)) };
 }
@@ -111,8 +110,13 @@ function checkoutOf(hosted: HostedCheckout, language: Language): Checkout {
     maxInstallments: session.maxInstallments,
     canSave: session.customerId !== undefined,
     isOpen: !session.used,
+    backUrl: backUrlOf(session),
     hasPayment: session.paymentId !== undefined,
   };
+}
+
+function backUrlOf({ callbackUrl }: HostedCheckout['session']): string {
+  return merchantAddress(callbackUrl)?.href ?? '';
 }
 
 /** Returns the payer's language. */

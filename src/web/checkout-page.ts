@@ -44,6 +44,8 @@ export type Checkout = {
   readonly canSave: boolean;
   /** true if the session can be paid, because no payment has used it. */
   readonly isOpen: boolean;
+  /** The merchant's URL, to which a payer who does not want to pay can return; '' if there is none. */
+  readonly backUrl: string;
   /** true if a payment was made for the session, which the page has to check first. */
   readonly hasPayment: boolean;
 };
@@ -53,7 +55,7 @@ export function renderCheckout(checkout: Checkout): string {
   const { language, session, publicKey, payee, amount, shown, methods, isOpen, hasPayment } = checkout;
   const texts = CHECKOUT_TEXTS[language];
   const data = { session, publicKey, amount, shown, methods, hasPayment, texts: texts.script };
-  const noMethod = isOpen ? `<p>${escapeHtml(texts.noMethod)}</p>` : '';
+  const noMethod = isOpen ? `<p>${escapeHtml(texts.noMethod)}</p>${wayBack(checkout, texts)}` : '';
   const needsScript = methods.length > 0 || hasPayment;
   const content = `${heading(checkout, texts)}
 ${needsScript ? `<p id="no-script">${escapeHtml(texts.noScript)}</p>` : ''}
@@ -112,7 +114,12 @@ function form(checkout: Checkout, texts: CheckoutTexts): string {
   return `<form id="pay" novalidate autocomplete="on"${hasPayment ? ' hidden' : ''}>
 <fieldset><legend>${escapeHtml(texts.payWith)}</legend><div class="methods">${choices.join('\n')}</div></fieldset>
 <button type="submit" disabled autocomplete="off">${escapeHtml(fill(texts.pay, { amount }))}</button>
-<p class="quiet safe">${escapeHtml(texts.safe)}</p></form>`;
+<p class="quiet safe">${escapeHtml(texts.safe)}</p>${wayBack(checkout, texts)}</form>`;
+}
+
+/** Renders the way back to the shop for a payer who does not pay. It is hidden with the form. */
+function wayBack({ backUrl }: Checkout, texts: CheckoutTexts): string {
+  return backUrl && `<p class="quiet"><a href="${escapeHtml(backUrl)}">${escapeHtml(texts.back)}</a></p>`;
 }
 
 function panel(checkout: Checkout, i: number, texts: CheckoutTexts): string {

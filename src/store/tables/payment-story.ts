@@ -17,7 +17,12 @@ export type StoredStory = {
   readonly transactions: readonly TransactionState[];
   readonly notifications: readonly ToldNotification[];
   readonly events: readonly ToldEvent[];
+  /** Operators' actions on the payment, the oldest first. */
+  readonly actions: readonly ToldAction[];
 };
+
+/** An operator's action on the payment, from the audit log. */
+export type ToldAction = { readonly actor: string; readonly detail: string };
 
 /** The state of a transaction. */
 export type TransactionState = {
@@ -34,6 +39,8 @@ export type TransactionState = {
   readonly awaitsPayer: boolean;
   /** Time of the next check. */
   readonly checkAt: Date | undefined;
+  /** The stored key of the call that requested an operation, if it has one. */
+  readonly idempotencyKey: string | undefined;
 };
 
 /** A provider's notification about one of the payment's transactions. */
@@ -85,7 +92,7 @@ const TRANSACTIONS = {
   text: `
     SELECT t.id, t.type, t.status, t.connection_id AS "connectionId", t.reference,
       t.amount_minor_units AS "minorUnits", t.currency, t.capture, t.awaits_payer AS "awaitsPayer",
-      t.check_at AS "checkAt"
+      t.check_at AS "checkAt", t.idempotency_key AS "idempotencyKey"
     FROM transaction t
     WHERE t.account_id = $1::uuid AND t.payment_id = $2 ORDER BY t.created_at, t.id LIMIT ${MAX_ROWS_SHOWN}`,
 };
@@ -110,7 +117,14 @@ const EVENTS = {
     WHERE e.account_id = $1 AND e.payment_id = $2 ORDER BY e.sequence, d.id LIMIT ${MAX_ROWS_SHOWN}`,
 };
 
-type PaymentRow = Nullable<Omit<StoredStory, 'transactions' | 'notifications' | 'events'>>;
+const ACTIONS = {
+  name: 'read_story_actions',
+  text: `
+    SELECT actor, detail FROM audit_log
+    WHERE account_id = $1 AND subject = $2 ORDER BY id LIMIT ${MAX_ROWS_SHOWN}`,
+};
+
+type PaymentRow = Nullable<Omit<StoredStory, 'transactions' | 'notifications' | 'events' | 'actions'>>;
 type TransactionRow = Nullable<TransactionState>;
 type NotificationRow = Nullable<ToldNotification>;
 type EventRow = Omit<ToldEvent, 'delivery'> & Nullable<NonNullable<ToldEvent['delivery']>>;
@@ -127,8 +141,10 @@ export async function readPaymentStory(
   const ids = transactions.map(({ id }) => id);
   const notifications = (await database.query<NotificationRow>(NOTIFICATIONS, [accountId, ids])).rows;
   const events = (await database.query<EventRow>(EVENTS, [accountId, paymentId])).rows;
+  const actions = (await database.query<ToldAction>(ACTIONS, [accountId, paymentId])).rows;
   return {
     ...withoutNulls(payment),
+    actions,
     transactions: transactions.map(withoutNulls),
     notifications: notifications.map(withoutNulls),
     events: events.map(toEvent),
