@@ -26,6 +26,8 @@ const CURRENCIES =
   'AUD BRL CAD CNY CZK DKK EUR HKD HUF ILS JPY MYR MXN TWD NZD NOK PHP PLN GBP SGD SEK CHF THB USD';
 const WHOLE_ONLY = new Set(['HUF', 'JPY', 'TWD']);
 const HOUR_MS = 3_600_000;
+/** Statuses of refunds that return no money. */
+const FAILED_REFUNDS = new Set(['FAILED', 'CANCELLED']);
 
 /**
  * Orders, captures and refunds that a fake of PayPal keeps in memory, written from the documentation of
@@ -145,7 +147,8 @@ export function createFakeLedger(baseUrl: () => string) {
         const amount = (body.amount as Amount | undefined) ?? taken.amount;
         const fault = amountFault(amount);
         if (fault !== undefined) return unprocessable(fault);
-        const back = order.refunds.reduce((sum, one) => sum + Number(one.amount.value), 0);
+        const kept = order.refunds.filter(({ status }) => !FAILED_REFUNDS.has(status));
+        const back = kept.reduce((sum, one) => sum + Number(one.amount.value), 0);
         const left = Number(taken.amount.value) - back;
         if (left <= 0) return unprocessable('CAPTURE_FULLY_REFUNDED');
         if (Number(amount.value) > left + 1e-9) return unprocessable('REFUND_AMOUNT_EXCEEDED');
