@@ -17,12 +17,14 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 const QUANTITY = { min: 0, max: Number.MAX_SAFE_INTEGER };
 const UNIT_AMOUNT = { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER };
 
-/** Reads the options that every creating call has: the payer's return URL, and where and how to send notifications. */
+/** Reads the options that every creating call has: where the payer returns to, and where and how to send notifications. */
 export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails {
   const returnUrl = optionalText(body, 'return_url', WEB_ADDRESS);
+  const cancelUrl = optionalText(body, 'cancel_url', WEB_ADDRESS);
   const notificationUrl = optionalText(body, 'notification_url', WEB_ADDRESS);
   return {
     ...(returnUrl !== undefined && { returnUrl }),
+    ...(cancelUrl !== undefined && { cancelUrl }),
     ...(notificationUrl !== undefined && { notificationUrl }),
     ...(order.notify && { notify: order.notify }),
     ...(order.staysOpen && { staysOpen: true }),

@@ -64,6 +64,8 @@ export type EntryDetails = {
   readonly page?: OrderDetails;
   /** URL to which the payer is sent back. */
   readonly returnUrl?: string;
+  /** URL to which a payer is sent back who leaves a wallet's page without paying; the return URL by default. */
+  readonly cancelUrl?: string;
   readonly notificationUrl?: string;
   readonly notify?: NotificationOrder;
   readonly maxCaptures?: number;

@@ -93,7 +93,9 @@ function endPage(payment: LedgerEntry, title: string, more: Html): string {
 
 /** Returns the merchant's return URL with the payment's status, which is only a hint: a payer could have changed it. */
 function backUrlOf({ id, status, details }: LedgerEntry): string | undefined {
-  const url = details.returnUrl === undefined ? null : URL.parse(details.returnUrl);
+  const { returnUrl, cancelUrl = returnUrl } = details;
+  const backUrl = status === 'canceled' ? cancelUrl : returnUrl;
+  const url = backUrl === undefined ? null : URL.parse(backUrl);
   url?.searchParams.set('sandbox_payment', id);
   url?.searchParams.set('sandbox_status', status);
   return url?.href;

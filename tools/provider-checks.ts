@@ -175,6 +175,7 @@ function factsOf({ currency, country }: TestValues): AttemptFacts {
     merchantReference: `try-${paymentId.slice(0, 8)}`,
     country,
     returnUrl: 'https://example.com/return',
+    cancelUrl: 'https://example.com/canceled',
     notificationUrl: 'https://example.com/notifications',
     expiresAtMs: Date.now() + REDIRECT_TERM_MS,
     customerPayer: create(CustomerPayerSchema, {

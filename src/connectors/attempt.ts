@@ -22,6 +22,8 @@ export type AttemptFacts = {
   readonly country: string;
   /** Our own URL to which the provider sends the payer back: `…/v1/payments/{id}/return`. */
   readonly returnUrl: string;
+  /** The same for a payer who leaves the provider's page without paying: the payment is then closed. */
+  readonly cancelUrl: string;
   /** Our own URL for the connection's notifications: `…/v1/providers/{connection}/notifications`. */
   readonly notificationUrl: string;
   /** Time after which a redirected payer can no longer pay, in milliseconds since the epoch. */

@@ -18,6 +18,11 @@ export type Capabilities = {
   /** Refunds of one payment; 'one' allows only a refund of the whole amount. */
   readonly refunds: Times;
   readonly cancel: boolean;
+  /**
+   * Closes a payment whose payer has yet to act, by a look-up with `close`: afterwards the payer cannot pay, or only our
+   * own completion could take the money.
+   */
+  readonly close: boolean;
   /** Checks a card without charging it. */
   readonly verify: boolean;
   readonly installments: boolean;
@@ -45,6 +50,7 @@ export const CARDS_ONLY: Capabilities = {
   captures: 0,
   refunds: 'none',
   cancel: false,
+  close: false,
   verify: false,
   installments: false,
   challenge: false,

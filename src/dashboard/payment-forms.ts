@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { formatMoney } from '#src/money.ts';
 import { type Books, leftToCapture, leftToRefund } from '#src/payments/model/books.ts';
-import { booksOf, succeededBase } from '#src/payments/model/state.ts';
+import { booksOf, isOpen, succeededBase, waitsForPayer } from '#src/payments/model/state.ts';
 import type { StoredStory } from '#src/store/tables/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
@@ -34,19 +34,21 @@ export function actionForms(view: {
 }): Html {
   const { story, session } = view;
   const books = booksOfStory(story);
-  if (!books) return NOTHING;
-  const toCapture = leftToCapture(books);
-  const toRefund = leftToRefund(books);
-  if (toCapture <= 0n && toRefund <= 0n) return NOTHING;
+  const awaiting = awaitingPayer(view);
+  if (!books && !awaiting) return NOTHING;
+  const toCapture = books ? leftToCapture(books) : 0n;
+  const toRefund = books ? leftToRefund(books) : 0n;
+  if (toCapture <= 0n && toRefund <= 0n && !awaiting) return NOTHING;
   if (session.role !== 'operate') {
     return html`<section class="card"><h2>Actions</h2><p class="quiet">Your key is read-only.</p></section>`;
   }
   if (story.openOperation) {
     return html`<section class="card"><h2>Actions</h2><p>An operation is in progress. Wait for its outcome.</p></section>`;
   }
-  const { currency } = books;
+  const currency = (books ?? awaiting)?.currency ?? '';
   const capture = toCapture > 0n && form(view, 'capture', { name: 'Capture', amount: toCapture, currency });
-  const cancel = toCapture > 0n && form(view, 'cancel', { name: 'Cancel', amount: undefined, currency });
+  const cancel =
+    (toCapture > 0n || awaiting) && form(view, 'cancel', { name: 'Cancel', amount: undefined, currency });
   const refund = toRefund > 0n && form(view, 'refund', { name: 'Refund', amount: toRefund, currency });
   return html`<section class="card"><h2>Actions</h2><div class="actions">${capture}${cancel}${refund}</div></section>`;
 }
@@ -55,6 +57,11 @@ export function actionForms(view: {
 function booksOfStory(story: StoredStory): Books | undefined {
   const base = succeededBase(story.transactions);
   return base && base.type !== 'VERIFY' ? booksOf(story, base) : undefined;
+}
+
+/** Returns the attempt whose payer has yet to act, which a cancel closes; undefined if there is none. */
+function awaitingPayer({ payment, story }: { readonly payment: Payment; readonly story: StoredStory }) {
+  return story.transactions.find((one) => isOpen(one) && one.awaitsPayer && waitsForPayer(payment, one));
 }
 
 type Shown = { readonly name: string; readonly amount: bigint | undefined; readonly currency: string };

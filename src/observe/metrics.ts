@@ -112,6 +112,11 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
       help: 'Provider responses that need manual review, by connection: a different amount, currency or reference, or a second charge. The log says which.',
       labelNames: ['connection'],
     }),
+    latePayments: counter({
+      name: 'late_payments_total',
+      help: 'Payments that were paid after they had expired or were canceled, by connection. The log names them.',
+      labelNames: ['connection'],
+    }),
     notifications: counter({
       name: 'provider_notifications_total',
       help: "Providers' notifications, by connection and result. On receipt: forged, ignored or about. Once processed: applied, unchanged, unmatched or unanswered.",

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -22,7 +23,17 @@ export function observeAlarm(
   );
 }
 
+/** Counts and logs a payment that was paid after it had expired or was canceled. */
+export function observeLatePayment(metrics: Metrics, log: Logger, payment: Payment): void {
+  metrics.latePayments.inc({ connection: payment.transactions?.connectionData?.id ?? '' });
+  const about = { alarm: 'late_payment', payment_id: payment.id, account_id: payment.accountId };
+  log.warn(about, 'a payment was paid after it had expired or was canceled');
+}
+
 /** Starts the counters at 0: Prometheus sees no increase in a series whose first value is 1. */
 export function showAlarms(metrics: Metrics, connectionIds: Iterable<string>): void {
-  for (const connection of connectionIds) metrics.providerAlarms.inc({ connection }, 0);
+  for (const connection of connectionIds) {
+    metrics.providerAlarms.inc({ connection }, 0);
+    metrics.latePayments.inc({ connection }, 0);
+  }
 }

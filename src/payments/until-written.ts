@@ -14,6 +14,8 @@ export type WriteObserver = {
    * @param isLearnedLater true: the payment's response was stored earlier and does not change.
    */
   finished(payment: Payment, isLearnedLater: boolean): void;
+  /** Called when money has arrived after the payment had expired or was canceled. */
+  paidLate?(payment: Payment): void;
   /** Called each time that a write fails, whether or not it will be retried. */
   finishFailed(paymentId: string, error: unknown): void;
 };

@@ -19,7 +19,7 @@ import {
 } from './model/change.ts';
 import { reportOfOwnMoney } from './model/contradiction.ts';
 import { type CheckSchedule, variedPauseS } from './model/schedule.ts';
-import { isOperation, type PaymentState } from './model/state.ts';
+import { isClosing, isOperation, type PaymentState } from './model/state.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';
 import { untilWritten, type WriteObserver } from './until-written.ts';
@@ -107,12 +107,32 @@ function ofOwnMoney(
   report: Report,
 ): { own: Report; alarm?: Parameters<WriteObserver['alarmed']> } {
   if (report.kind !== 'outcome') return { own: report };
-  const transaction = state.transactions.find(({ id }) => id === report.transactionId);
+  const reported = state.transactions.find(({ id }) => id === report.transactionId);
+  // A cancel that closes an attempt has the attempt's outcome.
+  const transaction =
+    reported && isClosing(reported) ? state.transactions.find(({ id }) => id === reported.parentId) : reported;
   if (!transaction) return { own: report };
   const outcome = reportOfOwnMoney({ ...state, transaction }, report.outcome);
   if (outcome === report.outcome) return { own: report };
   const about = { transactionId: transaction.id, connectionId: transaction.connectionId };
   return { own: { ...report, outcome }, alarm: [about, outcome] };
+}
+
+/**
+ * Writes the outcome of an attempt that a merchant's cancel is closing. If the payment was paid in the meantime, the
+ * attempt and the cancel end one after the other, each with its event.
+ *
+ * @param report the outcome, as a report on the attempt or on the cancel.
+ */
+export async function writeClosing(
+  deps: WriteDeps,
+  leased: LeasedTransaction,
+  report: Extract<Report, { kind: 'outcome' }>,
+  stop?: AbortSignal,
+): Promise<Reported> {
+  const written = await writeReport(deps, leased, report, stop);
+  const isPaid = report.outcome.kind === 'approved' && typeof written !== 'string';
+  return isPaid ? writeReport(deps, leased, report, stop) : written;
 }
 
 /**
@@ -142,6 +162,7 @@ async function writeOnce(
   const own = transactions.find(({ id }) => id === change.transaction?.id);
   const isFirst = own !== undefined && !isOperation(own.type) && written.earlier === undefined;
   deps.observer.finished(change.record, !isFirst);
+  if (change.isLate) deps.observer.paidLate?.(change.record);
   return written;
 }
 
@@ -152,15 +173,19 @@ async function write(
   version: number,
   change: ChangeOfAny,
 ): Promise<Written | 'outdated' | 'lost'> {
-  const { record, transaction, added, books, event, parent, reopens, retakes } = change;
+  const { record, transaction, added, books, event, other, reopens, retakes } = change;
   const stored: StoredChange = {
-    ...{ accountId, paymentId, version, event, parent, reopens, retakes },
+    ...{ accountId, paymentId, version, event, reopens, retakes },
     ...(books && { books }),
     status: Payment_Status[record.status],
     record: encodeRecord(record),
     // An attempt that is replaced by another has no response yet.
     response: added && transaction ? undefined : deps.responses.own,
     transaction: transaction && { ...transaction, status: Transaction_Status[transaction.status], fence },
+    other: other && {
+      ...{ id: other.id, checkInS: other.checkInS, reference: other.ended?.reference },
+      status: other.ended && Transaction_Status[other.ended.status],
+    },
     added: added && { ...added, status: Transaction_Status[added.status] },
     method: storedFate(record, change.method),
   };

@@ -72,6 +72,12 @@ function mountNotifications(app: FastifyInstance, { receive, share }: ProviderRo
   });
 }
 
+/** The paths by which payers come back; true for those who left the provider's page without paying. */
+const PAYERS_WAYS_BACK = [
+  ['/v1/payments/:id/return', false],
+  ['/v1/payments/:id/return/canceled', true],
+] as const;
+
 function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
   const { payer } = routes;
   limitAtOnce(app, MAX_AT_ONCE, routes.share);
@@ -83,11 +89,14 @@ function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
     if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS);
     return sendPage(reply.code(status), failurePage(status, languageOf(request)));
   });
-  app.get<{ Params: { id: string } }>('/v1/payments/:id/return', async (request, reply) => {
-    const payment = await routes.track(returnPayer(payer, request.params.id, queryOf(request.url)));
-    const page = routes.checkoutPage ? checkoutPath(payment, request.headers.cookie) : undefined;
-    return sendBack(reply, page ?? callbackAddress(payment), outcomePage(payment, languageOf(request)));
-  });
+  for (const [path, hasCanceled] of PAYERS_WAYS_BACK) {
+    app.get<{ Params: { id: string } }>(path, async (request, reply) => {
+      const returned = returnPayer(payer, request.params.id, queryOf(request.url), { hasCanceled });
+      const payment = await routes.track(returned);
+      const page = routes.checkoutPage ? checkoutPath(payment, request.headers.cookie) : undefined;
+      return sendBack(reply, page ?? callbackAddress(payment), outcomePage(payment, languageOf(request)));
+    });
+  }
   app.get<{ Params: { id: string } }>('/v1/enrollments/:id/return', async (request, reply) => {
     const returned = returnFromEnrollment(payer, request.params.id);
     const { status, address } = await routes.track(returned);

@@ -75,6 +75,7 @@ function attemptBy(method: AttemptMethod, over: Partial<PaymentAttempt>): Paymen
     merchantReference: 'reference-1',
     country: 'CO',
     returnUrl: 'https://payments.example/v1/payments/1/return',
+    cancelUrl: 'https://payments.example/v1/payments/1/return/canceled',
     notificationUrl: 'https://payments.example/v1/providers/one/notifications',
     expiresAtMs: Date.UTC(2030, 0, 1),
     customerPayer: create(CustomerPayerSchema, { firstName: 'Ana', email: 'ana@example.com' }),

@@ -52,6 +52,7 @@ const ROWS: Readonly<Record<string, (connection: ProviderConnection) => boolean 
   'authorization only': ({ capabilities }) => capabilities.authorization,
   'captures of one authorization': ({ capabilities: { captures } }) => captures > 0 && String(captures),
   cancel: ({ capabilities }) => capabilities.cancel,
+  'cancel before the payer acts': ({ capabilities }) => capabilities.close,
   'partial refunds': ({ capabilities }) => capabilities.refunds,
   'verification of a card': ({ capabilities }) => capabilities.verify,
   installments: ({ capabilities }) => capabilities.installments,

@@ -50,7 +50,7 @@ export type CallSuite = {
  */
 export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite): void {
   it('a connection supports exactly its capabilities', () => {
-    const { captures, refunds, cancel, authorization } = suite.capabilities();
+    const { captures, refunds, cancel, close, authorization } = suite.capabilities();
     const has = (name: ConformingCall['name']) => calls.some((call) => call.name === name);
     const connection = suite.connect('http://127.0.0.1:1');
     for (const name of CALLS) {
@@ -61,6 +61,8 @@ export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite
       has('refund'),
       has('cancel'),
     ]);
+    // A look-up closes a payment whose payer has yet to act.
+    expect(close && !has('lookUp')).toBe(false);
     // An authorization that nobody can capture is useless.
     expect(authorization).toBe(has('capture'));
   });

@@ -26,11 +26,11 @@ function asked(
   over: Partial<RequestedOperation> = {},
   type: 'REFUND' | 'CANCEL' = 'REFUND',
 ) {
-  const planned = { ...(type === 'REFUND' ? REFUND : CANCEL), isWhole: false, isFinal: false };
+  const planned = { ...(type === 'REFUND' ? REFUND : CANCEL), isWhole: false, isFinal: type === 'CANCEL' };
   return {
     ...{ method: type, paymentId: payment.id, transactionId: '', merchantReference: '', description: '' },
     ...{ reason: '', hash: () => ({ hash: Buffer.alloc(32), shape: Buffer.alloc(16) }), needsKey: true },
-    ...{ named: ({ base }) => base, target: ({ base }) => base, plan: () => planned },
+    ...{ mayClose: false, named: ({ base }) => base, target: ({ base }) => base, plan: () => planned },
     ...over,
   } satisfies RequestedOperation;
 }
@@ -267,8 +267,8 @@ describe('a cancel without a key', () => {
     const id = randomUUID();
     await payments.tables.query(
       `INSERT INTO transaction (id, account_id, payment_id, connection_id, connection_identity, status, amount_minor_units,
-         currency, capture, type, parent_id)
-       VALUES ($1, $2, $3, 'ledger', 'ledger', $4, 100, 'USD', false, $5, $6)`,
+         currency, capture, final, type, parent_id)
+       VALUES ($1, $2, $3, 'ledger', 'ledger', $4, 100, 'USD', false, true, $5, $6)`,
       [id, ACCOUNT_ONE, payment.id, status, type, payment.transactions?.id],
     );
     const claimed = claimOperationOn(

@@ -52,6 +52,7 @@ const ALL: Capabilities = {
   captures: 10,
   refunds: 'several',
   cancel: true,
+  close: true,
 };
 const told = { providerData: create(ProviderDataSchema) };
 

@@ -59,8 +59,8 @@ async function runAll(): Promise<void> {
     checkInS: undefined,
   };
   const added = { ...columns, ...unset, id: randomUUID(), isFinal: false };
-  const parent = { id: attempt.transactionId, checkInS: 1 };
-  const all = { added, parent, method: kept, reopens: session, retakes: session, isFenced: true };
+  const other = { id: attempt.transactionId, checkInS: 1 };
+  const all = { added, other, method: kept, reopens: session, retakes: session, isFenced: true };
   const written = [
     await writeChange(database, changeOf(attempt, 'PLAIN')),
     await writeChange(database, changeOf(attempt, 'ALL', { ...all, version: 1, fence: 1 })),

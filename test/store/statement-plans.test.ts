@@ -136,10 +136,10 @@ it('a change, alone or with others, finds its rows by id with a generic plan', a
   const showing = await openShowing(databaseUrl());
   const [row] = await tables.query('SELECT payment_id, id FROM transaction LIMIT 1');
   const changed = { paymentId: String(row?.payment_id), transactionId: String(row?.id) };
-  const parent = { id: changed.transactionId, checkInS: 1 };
+  const other = { id: changed.transactionId, checkInS: 1 };
   await writeChange(showing.database, changeOf(changed, 'PLAIN'));
-  await writeChange(showing.database, changeOf(changed, 'WITH MORE', { version: 1, parent }));
-  await writeChange(showing.database, changeOf(changed, 'OUTDATED', { parent }));
+  await writeChange(showing.database, changeOf(changed, 'WITH MORE', { version: 1, other }));
+  await writeChange(showing.database, changeOf(changed, 'OUTDATED', { other }));
   await showing.close();
   const plans = showing.nested
     .map(({ plan }) => JSON.stringify(plan))

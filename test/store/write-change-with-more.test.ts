@@ -132,7 +132,7 @@ describe('the outcome of an operation', () => {
   it('the outcome of an operation can make the check of its authorization due, with a new fence', async () => {
     const claim = await claimed();
     const others = await addBystanders(tables, claim.paymentId);
-    await write(claim, 'DECLINED', { parent: { id: claim.parentId, checkInS: 90 } });
+    await write(claim, 'DECLINED', { other: { id: claim.parentId, checkInS: 90 } });
     const [parent, operation] = [await own('transaction', claim.parentId), await transactionOf(claim)];
     expect(parent).toMatchObject({ status: 'SUCCEEDED', fence: 2 });
     expect(Number(parent?.check_at) - Number(operation?.updated_at)).toBe(90_000);
@@ -150,7 +150,7 @@ it('a change is written completely or not at all', async () => {
   const before = await everything();
   const change = changeOf(attempt, 'DECLINED', {
     ...{ books: BOOKS, method: { token: attempt.vaultedToken ?? '', fate: 'drop' }, reopens: session },
-    parent: { id: attempt.transactionId, checkInS: 1 },
+    other: { id: attempt.transactionId, checkInS: 1 },
   });
   // The event, which is written last, cannot be stored.
   await tables.query("ALTER TABLE event ADD CONSTRAINT none CHECK (type = 'none')");

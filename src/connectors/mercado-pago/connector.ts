@@ -38,7 +38,12 @@ import {
  */
 export const mercadoPagoConnector: Connector = { name: 'mercado-pago', corrections: CORRECTIONS, connect };
 
-const CAPABILITIES: Capabilities = { ...CARDS_ONLY, methods: ['wallet_redirect'], refunds: 'several' };
+const CAPABILITIES: Capabilities = {
+  ...CARDS_ONLY,
+  methods: ['wallet_redirect'],
+  refunds: 'several',
+  close: true,
+};
 /** Enough for a search that returns fifty payments. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 

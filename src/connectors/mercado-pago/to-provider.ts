@@ -46,7 +46,7 @@ export function createPreference(
   amount: number,
   settings: MercadoPagoSettings,
 ): Target & { readonly body: PreferenceRequest } {
-  const { returnUrl, expiresAtMs, transactionId } = attempt;
+  const { returnUrl, cancelUrl, expiresAtMs, transactionId } = attempt;
   const expiresAt = dateTime(expiresAtMs);
   // Do not request notifications that could not be verified.
   const notificationUrl = `${attempt.notificationUrl}?source_news=webhooks`;
@@ -55,7 +55,7 @@ export function createPreference(
   const body: PreferenceRequest = {
     items: itemsOf(attempt, amount),
     external_reference: transactionId,
-    back_urls: { success: returnUrl, pending: returnUrl, failure: returnUrl },
+    back_urls: { success: returnUrl, pending: returnUrl, failure: cancelUrl },
     ...(returnUrl.startsWith('https:') && { auto_return: 'approved' }),
     ...(isNotified && { notification_url: notificationUrl }),
     payer: payerOf(attempt.customerPayer),

@@ -33,6 +33,7 @@ const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
   methods: ['wallet_redirect'],
   refunds: 'several',
+  close: true,
   // PayPal forgets an unapproved order after three hours, so the payment is closed before that.
   redirectValidMinutes: 170,
 };

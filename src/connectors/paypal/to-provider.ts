@@ -48,7 +48,7 @@ export function createOrder(
   amount: PayPalAmount,
   settings: PayPalSettings,
 ): ApiRequest & { readonly body: string } {
-  const { transactionId, description, returnUrl, customerPayer } = attempt;
+  const { transactionId, description, returnUrl, cancelUrl, customerPayer } = attempt;
   const shipping = settings.sendsShippingAddress ? shippingOf(customerPayer) : undefined;
   const { email } = customerPayer;
   return post('/v2/checkout/orders', transactionId, {
@@ -74,7 +74,7 @@ export function createOrder(
           shipping_preference: shipping ? 'SET_PROVIDED_ADDRESS' : 'NO_SHIPPING',
           user_action: 'PAY_NOW',
           return_url: returnUrl || undefined,
-          cancel_url: returnUrl || undefined,
+          cancel_url: cancelUrl || undefined,
         },
       },
     },

@@ -38,6 +38,7 @@ const CAPABILITIES: Capabilities = {
   captures: 10,
   refunds: 'several',
   cancel: true,
+  close: true,
   verify: true,
   installments: true,
   challenge: true,

@@ -143,10 +143,11 @@ function factsOf(attempt: PaymentAttempt, settings: SandboxSettings): object {
   };
 }
 
-/** Returns the payer's return URL and the page's expiry. */
-function payersWay({ returnUrl, expiresAtMs }: PaymentAttempt): object {
+/** Returns the payer's ways back and the page's expiry. Only a wallet's page has a way to leave without paying. */
+function payersWay({ returnUrl, cancelUrl, method, expiresAtMs }: PaymentAttempt): object {
   return {
     return_url: returnUrl || undefined,
+    cancel_url: (method.kind === 'wallet_redirect' && cancelUrl) || undefined,
     expires_at: expiresAtMs > 0 ? new Date(expiresAtMs).toISOString() : undefined,
   };
 }

@@ -52,6 +52,7 @@ const CAPABILITIES: Capabilities = {
   authorization: true,
   captures: 1,
   refunds: 'several',
+  close: true,
   cancel: true,
   challenge: true,
   externalThreeDSecure: true,

@@ -38,6 +38,21 @@ export async function askAbout(
   return askAndComplete(connection, query);
 }
 
+/**
+ * Asks the provider to close an attempt whose payer has yet to act, as its merchant wishes.
+ *
+ * @returns the attempt's outcome. What the payer has approved and only our completion could take, has ended.
+ */
+export async function closeAttempt(
+  deps: Pick<CheckDeps, 'publicUrl' | 'schedule'>,
+  connection: LeasedConnection,
+  attempt: Found,
+): Promise<Outcome> {
+  const query = lookUpOf(deps, connection, attempt, { hint: undefined, close: true, isLast: false });
+  const outcome = await askOnly(connection, query);
+  return outcome.kind === 'to_complete' ? { ...outcome, kind: 'expired' } : outcome;
+}
+
 /** Builds the look-up of a transaction from stored data alone. */
 export function lookUpOf(
   deps: Pick<CheckDeps, 'publicUrl' | 'schedule'>,

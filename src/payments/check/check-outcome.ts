@@ -1,13 +1,22 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { LeasedConnection } from '#src/connectors/within-lease.ts';
+import { isEndWithoutMoney } from '../model/closing.ts';
 import { contradicts, reportOfOwnMoney } from '../model/contradiction.ts';
 import { correctionOf } from '../model/correction.ts';
 import { beyondBooks, changedRefund, isRefundUndone } from '../model/external.ts';
 import { FIRST_CHECK_S, payerPauseS, reportsMore } from '../model/schedule.ts';
-import { isOpen, isOpenAttempt, isOpenDispute, isOperation } from '../model/state.ts';
+import {
+  isClosing,
+  isOpen,
+  isOpenAttempt,
+  isOpenDispute,
+  isOperation,
+  openClosing,
+  type TransactionRow,
+} from '../model/state.ts';
 import { endOf, isNothingNew, NO_LOOK_UP, timeLeftMs, withoutLookUp } from '../model/waiting.ts';
-import { type LeasedTransaction, pauseS, writeReport } from '../write-change.ts';
-import { askAbout, isAnswered } from './ask-provider.ts';
+import { type LeasedTransaction, pauseS, writeClosing, writeReport } from '../write-change.ts';
+import { askAbout, closeAttempt, isAnswered } from './ask-provider.ts';
 import { recheckRefund, recordExternal, reportDispute } from './external-reports.ts';
 import type { Asked, CheckDeps, Found, Prompt } from './found-transaction.ts';
 
@@ -25,6 +34,10 @@ export async function checkOutcome(
 ): Promise<Asked> {
   const { transaction } = found;
   const { fence } = leased;
+  const closing = openClosing(found);
+  if (closing) return checkClosing(deps, connection, leased, found, closing, stop);
+  // A cancel that has closed an attempt has nothing of its own at the provider.
+  if (isClosing(transaction)) return { result: 'unchanged', checkInS: undefined, fence };
   // A provider without a look-up can report nothing more about a final transaction. Nor can any other about a final
   // operation without its reference: its look-up might send the operation again.
   const isFound = !isOperation(transaction.type) || transaction.reference !== undefined;
@@ -85,6 +98,37 @@ export async function checkOutcome(
   }
   const again = reportsMore(reported, transaction);
   return { result: 'applied', checkInS: undefined, fence: written.fence, isScheduled: true, again };
+}
+
+/** Asks the provider again to close an attempt that its merchant has canceled. */
+async function checkClosing(
+  deps: CheckDeps,
+  connection: LeasedConnection,
+  leased: LeasedTransaction,
+  found: Found,
+  closing: TransactionRow,
+  stop: AbortSignal | undefined,
+): Promise<Asked> {
+  const { transactions } = found;
+  const { fence } = leased;
+  const attempt = transactions.find(({ id }) => id === closing.parentId);
+  if (!attempt) throw new Error(`cancel ${closing.id} has no parent`);
+  const checkInS = pauseS(deps.schedule, closing.ageMs);
+  const reported = isOpen(attempt)
+    ? await closeAttempt(deps, connection, { ...found, transaction: attempt })
+    : NO_LOOK_UP;
+  deps.checked.learned({ transactionId: attempt.id, connectionId: attempt.connectionId }, reported);
+  const isEnd = !isOpen(attempt) || reported.kind === 'approved' || isEndWithoutMoney(reported);
+  // The cancel of a process that died gets its response from its own check.
+  const mustRespond = closing.isUnanswered && closing.id === leased.transactionId;
+  if (!isEnd && !mustRespond) {
+    return { result: isAnswered(reported) ? 'unchanged' : 'unanswered', checkInS, fence };
+  }
+  const report = { kind: 'outcome', transactionId: closing.id, outcome: reported, pauseS: checkInS } as const;
+  const written = await writeClosing(deps, leased, report, stop);
+  if (written === 'lost') return { result: 'unchanged', checkInS, fence: undefined };
+  if (typeof written === 'string') return { result: 'unchanged', checkInS: undefined, fence };
+  return { result: 'applied', checkInS: undefined, fence: written.fence, isScheduled: true };
 }
 
 /** Returns true for the last check within a payer's time, after which the provider closes an unfinished payment. */

@@ -29,6 +29,8 @@ export type ReturnDeps = {
  * URL is only a hint, since anyone can make one up.
  *
  * @param returnQuery query string of the return URL, without the question mark.
+ * @param options.hasCanceled true: the payer came back by the URL for leaving the provider's page without paying, so the
+ *   payment is closed.
  * @returns the payment after the wait.
  * @throws ServiceError PAYMENT_NOT_FOUND.
  */
@@ -36,6 +38,7 @@ export async function returnPayer(
   deps: ReturnDeps,
   paymentId: string,
   returnQuery: string,
+  { hasCanceled = false }: { readonly hasCanceled?: boolean } = {},
 ): Promise<Payment> {
   const own = isUuid(paymentId)
     ? await orUnavailable(findOwnTransaction(deps.database, paymentId))
@@ -44,6 +47,10 @@ export async function returnPayer(
   const before = await current(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
   if (!connection || !mayChange(before, own)) return before;
+  if (hasCanceled && connection.capabilities.close && awaitsPayer(before)) {
+    await checked(deps, own, { kind: 'close', query: '' });
+    return current(deps, paymentId, own);
+  }
   // A provider without a look-up learns of the payer's approval from the return query. Other providers do not need it.
   const isEvidence = !connection.lookUp && returnQuery.length <= MAX_QUERY_LENGTH;
   await checked(deps, own, { kind: 'return', query: isEvidence ? returnQuery : '' });
@@ -101,9 +108,14 @@ function awaitsPayer({ status, subStatus }: Payment): boolean {
 const MAX_QUERY_LENGTH = 8_192;
 const OPEN = new Set([Payment_Status.READY_TO_PAY, Payment_Status.PENDING]);
 
-/** Returns true if querying the provider may bring news. A payer may have paid even after the payment expired here. */
+const ENDED = new Set([Payment_Status.EXPIRED, Payment_Status.CANCELED]);
+
+/**
+ * Returns true if querying the provider may bring news. A payer may have paid even after the payment expired here or was
+ * canceled.
+ */
 function mayChange({ status }: Payment, { isReleased }: OwnTransaction): boolean {
-  return OPEN.has(status) || (status === Payment_Status.EXPIRED && !isReleased);
+  return OPEN.has(status) || (ENDED.has(status) && !isReleased);
 }
 
 async function current(

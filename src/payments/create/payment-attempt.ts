@@ -51,6 +51,7 @@ export function attemptFacts(
     merchantReference: transaction.merchantReference,
     country: record.country,
     returnUrl: `${publicUrl}/v1/payments/${record.id}/return`,
+    cancelUrl: `${publicUrl}/v1/payments/${record.id}/return/canceled`,
     notificationUrl: `${publicUrl}/v1/providers/${encodeURIComponent(connectionId)}/notifications`,
     expiresAtMs: timestampMs(createdAt) + terms.redirectValidMinutes * 60_000,
     customerPayer,

@@ -4,6 +4,7 @@ import type { Money } from '#src/money.ts';
 import { attemptChange, isStillOpen } from './attempt.ts';
 import { type Books, movedMoney, type OperationType } from './books.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED, type Unapplied } from './change.ts';
+import { cancelsLast, closedChange, isEndWithoutMoney, NOT_CLOSED_YET, tooLateChange } from './closing.ts';
 import { contradicts } from './contradiction.ts';
 import { booksCorrectedBy, type Correction, correctionOf, NEEDS_AUTHORIZATION } from './correction.ts';
 import { type DisputeReport, disputeChange } from './disputes.ts';
@@ -18,9 +19,11 @@ import {
 } from './operation-record.ts';
 import {
   booksOf,
+  isClosing,
   isLapsing,
   isOpen,
   isOperation,
+  openClosing,
   type PaymentState,
   succeededBase,
   type TransactionInState,
@@ -59,6 +62,8 @@ export function apply(state: PaymentState, report: Report, at: Timestamp): Chang
   switch (report.kind) {
     case 'outcome': {
       const found = inState(state, report.transactionId);
+      const closing = openClosing(found);
+      if (closing) return applyToClosing(found, closing, report, at);
       const { type } = found.transaction;
       return isOperation(type) ? applyToOperation(found, type, report, at) : applyToBase(found, report, at);
     }
@@ -98,6 +103,7 @@ function applyToBase(
   const attempt = { ...transaction, cardFingerprint: payment.cardFingerprint };
   const change = attemptChange(record, attempt, outcome, pauseS, at);
   recordPayer(record, found.record, outcome);
+  record.transactionsHistory = cancelsLast(record.transactionsHistory);
   return {
     ...change,
     transaction: change.transaction && {
@@ -106,15 +112,43 @@ function applyToBase(
       reportedAt,
     },
     books,
+    ...(transaction.status === 'EXPIRED' && { isLate: true }),
     // A failed attempt can only turn out to have been paid.
     retakes: (hasFailed(transaction) && record.checkout?.session) || undefined,
   };
 }
 
 /**
+ * Applies the outcome of an attempt that a merchant's cancel is closing: the attempt's end is also the cancel's. A
+ * payment that was paid in the meantime takes two changes, each with its own event: the attempt's, then the cancel's.
+ *
+ * @param found the attempt, or the cancel.
+ */
+function applyToClosing(
+  found: TransactionInState,
+  closing: TransactionRow,
+  report: OutcomeReport,
+  at: Timestamp,
+): Change | Unapplied {
+  const { outcome } = report;
+  const attempt = found.transactions.find(({ id }) => id === closing.parentId);
+  if (!attempt) throw actsOnNothing(closing);
+  if (attempt.status === 'SUCCEEDED') return tooLateChange(found, closing, attempt, at);
+  if (outcome.kind === 'approved') {
+    const paid = applyToBase({ ...found, transaction: attempt }, report, at);
+    if (typeof paid === 'string') return paid;
+    return { ...paid, isLate: true, other: { id: closing.id, checkInS: 0 } };
+  }
+  if (isEndWithoutMoney(outcome)) return closedChange(found, closing, attempt, outcome, at);
+  // While the cancel is open, it is the cancel that the payment shows.
+  if (found.transaction !== closing) return 'unchanged';
+  return applyToOperation(found, 'CANCEL', { ...report, outcome: NOT_CLOSED_YET }, at);
+}
+
+/**
  * Returns true if the state may change. A final state stays unless the provider corrects it (`correctionOf`), except
- * that money is accepted after an expiry. A lapsed authorization is released, so a report of its approval is out of
- * date.
+ * that money is accepted after an expiry, and after a cancel that closed the attempt. A lapsed authorization is
+ * released, so a report of its approval is out of date.
  */
 function mayBecome(transaction: TransactionRow, outcome: Outcome, { isReleased }: Books): boolean {
   return (
@@ -155,7 +189,9 @@ function applyToOperation(
       ? confirmed(found, reportedAt)
       : unapplied(correction, outcome, transaction);
   }
-  const base = succeededBase(transactions);
+  const base = isClosing(transaction)
+    ? transactions.find((one) => one.id === transaction.parentId)
+    : succeededBase(transactions);
   if (!base) throw actsOnNothing(transaction);
   const before = booksOf(payment, base);
   const recorded = { type, money: { minorUnits, currency }, isFinal };
@@ -176,7 +212,7 @@ function applyToOperation(
   // Another worker may have repeated the operation, unless the provider itself refused this request.
   const isUnsent = outcome.kind === 'not_sent' && outcome.refused === undefined;
   const isFenced = staysOpen || isCorrected || isUnsent;
-  const parentInS = isLateFailure ? heldAgainS(transaction) : turnedDownS(transaction, outcome);
+  const actedOnInS = isLateFailure ? heldAgainS(transaction) : turnedDownS(transaction, outcome);
   return {
     ...NOTHING_ELSE,
     record,
@@ -186,10 +222,10 @@ function applyToOperation(
       ...(operation.money.minorUnits !== minorUnits && { minorUnits: operation.money.minorUnits }),
     },
     event: eventOf(record),
-    parent:
-      parentInS === undefined || transaction.parentId === undefined
+    other:
+      actedOnInS === undefined || transaction.parentId === undefined
         ? undefined
-        : { id: transaction.parentId, checkInS: parentInS },
+        : { id: transaction.parentId, checkInS: actedOnInS },
   };
 }
 

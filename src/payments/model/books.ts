@@ -98,6 +98,18 @@ export function planCancel(books: Books, can: Capabilities): PlannedOperation {
 }
 
 /**
+ * Plans the cancel that closes a payment whose payer has yet to act.
+ *
+ * @param money the payment's whole amount.
+ * @throws ServiceError OPERATION_NOT_SUPPORTED.
+ */
+export function planClose(money: Money, can: Capabilities): PlannedOperation {
+  if (!can.close) throw notSupported('the cancel of a payment that awaits its payer');
+  // Nothing is released, so that money that the payer sends at the last moment can be accepted.
+  return { type: 'CANCEL', money, isWhole: true, isFinal: false };
+}
+
+/**
  * Plans the cancel that undoes a payment with nothing left to refund.
  *
  * @param requested must be undefined: a cancel cannot be partial, and a full amount would read as a refund.
@@ -112,6 +124,13 @@ export function planUndoingCancel(
   if (!requested) return planned;
   const message =
     'must be omitted: nothing is left to refund; nothing was sent; call cancel to release the authorization, or capture to keep part of it';
+  throw fieldRefusal('INVALID_STATUS', 'amount', 'NOT_ALLOWED', message);
+}
+
+/** Refuses an amount for a payment that has taken none. @throws ServiceError INVALID_STATUS. */
+export function requireNoAmount(requested: Money | undefined): void {
+  if (!requested) return;
+  const message = 'must be omitted: the payment awaits its payer and has taken no money; nothing was sent';
   throw fieldRefusal('INVALID_STATUS', 'amount', 'NOT_ALLOWED', message);
 }
 

@@ -12,8 +12,8 @@ export type Change = {
   readonly transaction: TransactionChange | undefined;
   /** A transaction that begins, or that was not requested here. The database may already have it. */
   readonly added: AddedTransaction | undefined;
-  /** The authorization whose schedule changes, and the seconds until its next check. */
-  readonly parent: { readonly id: string; readonly checkInS: number } | undefined;
+  /** Another transaction that changes: the one that the reported operation acts on, or the one that acts on it. */
+  readonly other: OtherChange | undefined;
   /** Type of the webhook event that reports the change; undefined if the record does not change, and only then. */
   readonly event: string | undefined;
   /** The fate of the transaction's stored method; undefined if it does not change. */
@@ -22,6 +22,17 @@ export type Change = {
   readonly reopens: string | undefined;
   /** The checkout session that this payment uses again, because the payment succeeded after it had failed. */
   readonly retakes: string | undefined;
+  /** true: money arrived after the payment had expired or was canceled. Somebody has to decide whether it is kept. */
+  readonly isLate?: boolean;
+};
+
+/** A change of another transaction than the reported one. */
+export type OtherChange = {
+  readonly id: string;
+  /** Seconds until its next check; undefined once no more news is expected. */
+  readonly checkInS: number | undefined;
+  /** Its end, if a cancel has closed it; undefined keeps its status and its reference. */
+  readonly ended?: { readonly status: Transaction_Status; readonly reference: string | undefined };
 };
 
 /** A change of a transaction. */
@@ -92,7 +103,7 @@ export type Unapplied = 'unchanged' | 'waiting' | 'contradiction' | 'conflict' |
 export const NOTHING_ELSE = {
   transaction: undefined,
   added: undefined,
-  parent: undefined,
+  other: undefined,
   method: undefined,
   reopens: undefined,
   retakes: undefined,

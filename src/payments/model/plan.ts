@@ -1,8 +1,16 @@
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { Money } from '#src/money.ts';
 import { fieldRefusal, type ServiceError } from '#src/service-error.ts';
-import { type Books, type PlannedOperation, planCapture, planRefund, type Refundable } from './books.ts';
-import type { TransactionRow } from './state.ts';
+import {
+  type Books,
+  type PlannedOperation,
+  planCancel,
+  planCapture,
+  planClose,
+  planRefund,
+  type Refundable,
+} from './books.ts';
+import { isOpen, type TransactionRow } from './state.ts';
 
 /** A payment, with the facts needed to plan an operation. */
 export type PlannedPayment = {
@@ -58,6 +66,17 @@ export function requireRefundable({ base, transactions }: Named, transactionId: 
   const parent = found?.type !== 'CAPTURE' && transactions.find(({ id }) => id === found?.parentId);
   if (parent) return parent;
   throw transactionNotFound();
+}
+
+/**
+ * Plans the cancel of a payment: it releases an authorization, or closes an attempt that awaits its payer.
+ *
+ * @throws ServiceError if the payment does not allow it.
+ */
+export function planCancelOf({ base, books, can }: PlannedPayment): PlannedOperation {
+  return isOpen(base)
+    ? planClose({ minorUnits: base.minorUnits, currency: base.currency }, can)
+    : planCancel(books, can);
 }
 
 /** Plans a capture of a payment. @throws ServiceError if the payment does not allow it. */

@@ -45,7 +45,7 @@ export type TransactionRow = {
   readonly reference: string | undefined;
   /** The id by which the provider names this movement of money. */
   readonly providerPaymentId: string | undefined;
-  /** true for the last capture. */
+  /** true for the last capture, and for a cancel that releases an authorization. */
   readonly isFinal: boolean;
   readonly vaultedToken: string | undefined;
   /** true: the payer was redirected, or has returned and the provider has yet to confirm. */
@@ -76,6 +76,24 @@ export function isOpen({ status }: Pick<TransactionRow, 'status'>): boolean {
 /** Returns true for a payment's own attempt with an unknown outcome that does not await its payer. */
 export function isOpenAttempt(transaction: Pick<TransactionRow, 'type' | 'status' | 'awaitsPayer'>): boolean {
   return isOpen(transaction) && !isOperation(transaction.type) && !transaction.awaitsPayer;
+}
+
+/**
+ * Returns true for a cancel that closes an attempt whose payer has yet to act. Every other cancel releases an
+ * authorization, after which nothing can be captured.
+ */
+export function isClosing({ type, isFinal }: Pick<TransactionRow, 'type' | 'isFinal'>): boolean {
+  return type === 'CANCEL' && !isFinal;
+}
+
+/** Finds the open cancel that closes a transaction, or is the transaction. */
+export function openClosing({
+  transaction,
+  transactions,
+}: Pick<TransactionInState, 'transaction' | 'transactions'>): TransactionRow | undefined {
+  return transactions.find(
+    (one) => isClosing(one) && isOpen(one) && (one.id === transaction.id || one.parentId === transaction.id),
+  );
 }
 
 /** Returns true for an authorization that waits to be captured. */

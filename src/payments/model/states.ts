@@ -20,7 +20,8 @@ export type States = {
   readonly responseMessage: string;
 };
 
-const APPROVED: States = {
+/** The money is taken, or the operation is done. */
+export const APPROVED: States = {
   payment: Payment_Status.SUCCEEDED,
   subStatus: Payment_SubStatus_Value.APPROVED,
   transaction: Transaction_Status.SUCCEEDED,
@@ -84,6 +85,22 @@ const EXPIRED: States = {
   transaction: Transaction_Status.EXPIRED,
   responseCode: 'EXPIRED',
   responseMessage: 'Payment expired',
+};
+
+/** The merchant canceled the payment before its payer acted, and the provider has closed it. */
+export const CANCELED_BY_MERCHANT: States = {
+  payment: Payment_Status.CANCELED,
+  subStatus: Payment_SubStatus_Value.CANCELED,
+  transaction: Transaction_Status.EXPIRED,
+  responseCode: 'CANCELED_BY_MERCHANT',
+  responseMessage: 'Canceled by the merchant',
+};
+
+/** State of a cancel that came too late: the payer had paid. */
+export const ALREADY_PAID: Pick<States, 'transaction' | 'responseCode' | 'responseMessage'> = {
+  transaction: Transaction_Status.DECLINED,
+  responseCode: 'ALREADY_PAID',
+  responseMessage: 'The payer has already paid',
 };
 
 /** A provider declined earlier, and the decline stands: an unsent attempt does not change the payment. */

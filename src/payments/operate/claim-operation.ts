@@ -13,7 +13,15 @@ import type { PlannedOperation } from '../model/books.ts';
 import { transactionOf, withOperation } from '../model/operation-record.ts';
 import type { Named, PlannedPayment } from '../model/plan.ts';
 import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';
-import { booksOf, succeededBase, type TransactionRow } from '../model/state.ts';
+import {
+  BASE_TYPES,
+  booksOf,
+  isClosing,
+  isOpen,
+  succeededBase,
+  type TransactionRow,
+  waitsForPayer,
+} from '../model/state.ts';
 import type { RequestHash } from '../request-hash.ts';
 import { decodeRecord, encodeRecord } from '../stored-record.ts';
 import type { PaymentResponse } from '../stored-response.ts';
@@ -22,6 +30,8 @@ import type { CallObserver, WriteDeps } from '../write-change.ts';
 /** Dependencies of an operation on a payment. */
 export type OperationDeps = WriteDeps &
   ReplayDeps & {
+    /** Returns the service's URL for providers and payers, without a trailing slash. */
+    readonly publicUrl: () => string;
     readonly requestHashKey: Uint8Array;
     /** Connections that can reach a payment's provider, including those removed from the catalogue. */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
@@ -54,6 +64,8 @@ export type RequestedOperation = OperationFields & {
   readonly hash: (parentId: string) => RequestHash;
   /** false for a cancel: without a key, a cancel gets the response of the open or completed cancel. */
   readonly needsKey: boolean;
+  /** true for a call that may close a payment whose payer has yet to act. */
+  readonly mayClose: boolean;
   /**
    * Returns the transaction that the call names; the payment's own if it names none.
    *
@@ -101,11 +113,12 @@ export async function claimOperationOn(
   key: string | undefined,
 ): Promise<ClaimedOperation> {
   for (let plans = 1; plans <= PLANS; plans++) {
-    const stored = await orUnavailable(readOperated(deps, accountId, requested.paymentId));
+    const stored = await orUnavailable(readOperated(deps, accountId, requested));
     const current = key === undefined ? currentCancel(stored.transactions) : undefined;
     if (!current && stored.payment.openOperation) break;
     const target = requested.target(stored, requested.named(stored));
     if (current) throw new CurrentCancel(current.id);
+    if (stored.base.status !== 'SUCCEEDED' && !isOpen(stored.base)) throw nothingToActOn(stored.transactions);
     if (stored.transactions.length >= MAX_TRANSACTIONS) throw tooManyTransactions();
     const planned = requested.plan(stored, target);
     const row = claimOf(deps, requested, key, stored, { planned, target }, accountId);
@@ -128,10 +141,16 @@ function tooManyTransactions(): ServiceError {
   return new ServiceError('OPERATION_LIMIT_REACHED', message);
 }
 
-/** Finds the cancel that a repeat without a key refers to, whether open or completed. */
+/**
+ * Finds the cancel that a repeat without a key refers to, whether open or completed. A cancel that closed a payment is
+ * over once the payment was paid after all.
+ */
 function currentCancel(transactions: readonly TransactionRow[]): TransactionRow | undefined {
+  const isPaid = succeededBase(transactions) !== undefined;
   return transactions.findLast(
-    ({ type, status }) => type === 'CANCEL' && (status === 'SUCCEEDED' || status === 'PENDING'),
+    (one) =>
+      one.type === 'CANCEL' &&
+      (one.status === 'PENDING' || (one.status === 'SUCCEEDED' && !(isClosing(one) && isPaid))),
   );
 }
 
@@ -141,13 +160,14 @@ export type StoredOperated = OperatedPayment & { readonly payment: StoredPayment
 async function readOperated(
   deps: OperationDeps,
   accountId: string,
-  paymentId: string,
+  { paymentId, mayClose }: RequestedOperation,
 ): Promise<StoredOperated> {
   const state = isUuid(paymentId) ? await readPaymentState(deps.database, accountId, paymentId) : undefined;
   if (!state) throw unknownId('PAYMENT_NOT_FOUND', 'payment_id');
   const { payment, transactions } = state;
-  const base = succeededBase(transactions);
-  if (!base || base.type === 'VERIFY') throw nothingToActOn(transactions);
+  const succeeded = succeededBase(transactions);
+  const base = succeeded ?? (mayClose ? closableAttempt(payment, transactions) : undefined);
+  if (!base || succeeded?.type === 'VERIFY') throw nothingToActOn(transactions);
   if (transactions.some(({ type, status }) => type === 'CHARGEBACK' && status !== 'DECLINED')) {
     throw new ServiceError(
       'INVALID_STATUS',
@@ -162,6 +182,20 @@ async function readOperated(
   }
   const { capabilities: can } = connection;
   return { payment, transactions, base, books: booksOf(payment, base), can, connection };
+}
+
+/** Finds the attempt that a cancel may close, because its payer has yet to act, or that a cancel closes or has closed. */
+function closableAttempt(
+  { record }: StoredPayment,
+  transactions: readonly TransactionRow[],
+): TransactionRow | undefined {
+  const last = transactions.findLast(({ type }) => BASE_TYPES.has(type));
+  if (!last) return undefined;
+  const isAwaiting = isOpen(last) && last.awaitsPayer && waitsForPayer(decodeRecord(record), last);
+  const isClosed = transactions.some(
+    (one) => isClosing(one) && one.parentId === last.id && one.status !== 'DECLINED',
+  );
+  return isAwaiting || isClosed ? last : undefined;
 }
 
 /** Returns the fields that identify and describe an operation in its record and to its provider. */

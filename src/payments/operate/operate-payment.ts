@@ -5,12 +5,13 @@ import { findOperation, findOperationByKey, type OperationHolder } from '#src/st
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { accountOf, type Caller } from '../caller.ts';
-import { OPERATION_KINDS } from '../check/ask-provider.ts';
+import { closeAttempt, OPERATION_KINDS } from '../check/ask-provider.ts';
 import { replay, requireIdempotencyKey, storedResponse } from '../idempotency.ts';
-import { targetOf } from '../model/state.ts';
+import { isOpen, targetOf } from '../model/state.ts';
+import { decodeRecord } from '../stored-record.ts';
 import { type KeyedResponse, type PaymentResponse, readResponse } from '../stored-response.ts';
 import { within, writeWaitMs } from '../until-written.ts';
-import { pauseS, type Reported, writeReport } from '../write-change.ts';
+import { pauseS, type Reported, writeClosing, writeReport } from '../write-change.ts';
 import {
   type ClaimedOperation,
   CurrentCancel,
@@ -71,14 +72,16 @@ export async function operatePayment(
 
   // 4. Call the provider, once.
   const { written: row } = claimed;
+  const isClosing = isOpen(claimed.stored.base);
   const outcome = await deps.observer.providerCall(row.connectionId, row.transactionId, () =>
-    send(requested, claimed),
+    isClosing ? close(deps, claimed) : send(requested, claimed),
   );
 
   // 5. Commit 2: store the outcome so far, and the response.
   const { transactionId } = row;
   const report = { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, 0) } as const;
-  const written = await within(writeReport(deps, { ...row, fence: 0 }, report), writeWaitMs(deps.schedule));
+  const write = isClosing ? writeClosing : writeReport;
+  const written = await within(write(deps, { ...row, fence: 0 }, report), writeWaitMs(deps.schedule));
   // If another worker wrote first or the database is unavailable, the stored response wins.
   const response = (await ownResponse(deps, written)) ?? (await responseOf(deps, accountId, transactionId));
   deps.observer.operated(response);
@@ -143,6 +146,13 @@ async function actedOn(
     // The call names no transaction of the payment, so it differs from the first call.
     return sent;
   }
+}
+
+/** Closes the attempt at its provider. Its outcome is also the cancel's. */
+function close(deps: OperationDeps, { stored, connection }: ClaimedOperation): Promise<Outcome> {
+  const { payment, transactions, base: transaction, can: terms } = stored;
+  const record = decodeRecord(payment.record);
+  return closeAttempt(deps, connection, { payment, record, transactions, transaction, terms });
 }
 
 function send(

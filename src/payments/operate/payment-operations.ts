@@ -8,8 +8,16 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Caller } from '../caller.ts';
 import { requireAmount } from '../create/check-request.ts';
-import { planCancel, planUndoingCancel, undoingType } from '../model/books.ts';
-import { planCaptureOf, planRefundOf, refundTarget, requireBase, requireRefundable } from '../model/plan.ts';
+import { planUndoingCancel, requireNoAmount, undoingType } from '../model/books.ts';
+import {
+  planCancelOf,
+  planCaptureOf,
+  planRefundOf,
+  refundTarget,
+  requireBase,
+  requireRefundable,
+} from '../model/plan.ts';
+import { isOpen } from '../model/state.ts';
 import { OPERATION_FORM, requestHasher } from '../request-hash.ts';
 import type { KeyedResponse } from '../stored-response.ts';
 import type { OperationDeps, OperationFields, RequestedOperation } from './claim-operation.ts';
@@ -20,18 +28,23 @@ export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, 
   const amount = request.amount && requireAmount(request.amount);
   return {
     needsKey: true,
+    mayClose: false,
     named: (payment) => requireBase(payment, request.transactionId),
     target: ({ base }) => base,
     plan: (payment) => planCaptureOf(payment, amount, request.finalCapture),
   };
 });
 
-/** Cancels an authorization, releasing the uncaptured amount. */
+/**
+ * Cancels an authorization, releasing the uncaptured amount, or a payment whose payer has yet to act, closing it at its
+ * provider.
+ */
 export const cancelPayment = operation('CANCEL', CancelPaymentRequestSchema, (request) => ({
   needsKey: false,
+  mayClose: true,
   named: (payment) => requireBase(payment, request.transactionId),
   target: ({ base }) => base,
-  plan: ({ books, can }) => planCancel(books, can),
+  plan: planCancelOf,
 }));
 
 /** Refunds all or part of a payment. */
@@ -39,6 +52,7 @@ export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (re
   const amount = request.amount && requireAmount(request.amount);
   return {
     needsKey: true,
+    mayClose: false,
     named: (payment) => requireRefundable(payment, request.transactionId),
     target: (payment, named) => refundTarget(payment, named, amount),
     plan: (payment, target) => planRefundOf(payment, target, amount),
@@ -46,7 +60,7 @@ export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (re
 });
 
 /**
- * Cancels a payment while nothing is captured. Otherwise refunds the given amount, or the remaining amount of the named
+ * Cancels a payment while nothing is captured, and one that awaits its payer. Otherwise refunds the given amount, or the remaining amount of the named
  * capture or of the payment. Once everything captured is refunded, cancels the remaining authorization.
  */
 export const cancelOrRefundPayment = operation(
@@ -56,13 +70,19 @@ export const cancelOrRefundPayment = operation(
     const amount = request.amount && requireAmount(request.amount);
     return {
       needsKey: true,
+      mayClose: true,
       // While nothing is captured, the payment's own transaction is the only one to act on.
       named: (payment) => requireRefundable(payment, request.transactionId),
       target: (payment, named) => refundTarget(payment, named, amount),
-      plan: (payment, target) =>
-        undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
+      plan: (payment, target) => {
+        if (isOpen(payment.base)) {
+          requireNoAmount(amount);
+          return planCancelOf(payment);
+        }
+        return undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
           ? planRefundOf(payment, target, amount)
-          : planUndoingCancel(payment.books, amount, payment.can),
+          : planUndoingCancel(payment.books, amount, payment.can);
+      },
     };
   },
 );
@@ -75,7 +95,9 @@ export const cancelOrRefundPayment = operation(
 function operation<Request extends Message & OperationFields>(
   method: string,
   schema: GenMessage<Request>,
-  rulesOf: (request: Request) => Pick<RequestedOperation, 'needsKey' | 'named' | 'target' | 'plan'>,
+  rulesOf: (
+    request: Request,
+  ) => Pick<RequestedOperation, 'needsKey' | 'mayClose' | 'named' | 'target' | 'plan'>,
 ) {
   const hash = requestHasher(schema, (request) => request, OPERATION_FORM);
   return (deps: OperationDeps, request: Request, caller: Caller): Promise<KeyedResponse> => {

@@ -1,4 +1,4 @@
-import type { AddedTransaction, Change, TransactionChange } from '#src/payments/model/change.ts';
+import type { AddedTransaction, Change, OtherChange, TransactionChange } from '#src/payments/model/change.ts';
 import type { Database } from './database.ts';
 import { isLost } from './database-error.ts';
 import {
@@ -32,6 +32,12 @@ export type ChangedTransaction = Named<TransactionChange> & {
   readonly fence: number;
 };
 
+/** Another transaction that changes; a status or reference that is undefined stays. */
+export type ChangedOther = Pick<OtherChange, 'id' | 'checkInS'> & {
+  readonly status?: string | undefined;
+  readonly reference?: string | undefined;
+};
+
 /** Replaces a status with its name, as stored in rows. */
 type Named<T extends { readonly status: unknown }> = Omit<T, 'status'> & { readonly status: string };
 
@@ -51,9 +57,10 @@ export type StoredChange = {
   /** The amounts in minor units; undefined if unchanged. */
   readonly books?: { readonly captured: bigint; readonly refunded: bigint; readonly isReleased: boolean };
   readonly added?: Named<AddedTransaction> | undefined;
+  readonly other?: ChangedOther | undefined;
   readonly method?: MethodFate | undefined;
 } & Pick<Change, 'event'> &
-  Partial<Pick<Change, 'parent' | 'reopens' | 'retakes'>>;
+  Partial<Pick<Change, 'reopens' | 'retakes'>>;
 
 /** Result of writing a change. */
 export type WrittenChange =
@@ -109,8 +116,10 @@ const MORE: readonly Parameter<StoredChange>[] = [
   ['added_provider_payment_id', 'text', ({ added }) => added?.providerPaymentId],
   ['added_token', 'uuid', ({ added }) => added?.vaultedToken],
   ['added_check_in_s', 'float8', ({ added }) => added?.checkInS],
-  ['the_parent', 'uuid', ({ parent }) => parent?.id],
-  ['parent_check_in_s', 'float8', ({ parent }) => parent?.checkInS],
+  ['the_other', 'uuid', ({ other }) => other?.id],
+  ['other_check_in_s', 'float8', ({ other }) => other?.checkInS],
+  ['other_status', 'text', ({ other }) => other?.status],
+  ['other_reference', 'text', ({ other }) => other?.reference],
   ['method_fate', 'text', ({ method }) => method?.fate],
   ['the_method', 'uuid', ({ method }) => method?.token],
   ['method_at', 'timestamptz', ({ method }) => (method?.fate === 'keep' ? method.at : undefined)],
@@ -181,9 +190,9 @@ async function writeOutcomes(
 }
 
 function isPlain(change: StoredChange): boolean {
-  const { transaction, books, added, parent, method, reopens, retakes } = change;
+  const { transaction, books, added, other, method, reopens, retakes } = change;
   const { reportedAt, minorUnits } = transaction ?? {};
-  const more = [books, added, parent, method, reopens, retakes, reportedAt, minorUnits];
+  const more = [books, added, other, method, reopens, retakes, reportedAt, minorUnits];
   return transaction !== undefined && more.every((part) => part === undefined);
 }
 

@@ -275,7 +275,8 @@ CREATE TABLE transaction (
   currency text NOT NULL,
   -- The flag of the request, which later captures use; the record may show another (docs/api.md).
   capture boolean NOT NULL,
-  -- For a capture: true if no other may follow.
+  -- For a capture: true if no other may follow. For a cancel: false if it closes an attempt that awaits its payer, true if
+  -- it releases an authorization.
   final boolean NOT NULL DEFAULT false,
   -- The address with which the connector finds the provider's object again: the provider's id of it, or several ids in the
   -- connector's own form. Only the connector reads it.
@@ -689,7 +690,7 @@ CREATE FUNCTION claim_operation_1(
   the_transaction uuid,
   -- CAPTURE, CANCEL or REFUND.
   the_type text,
-  -- The purchase or authorization.
+  -- The purchase or authorization; for a cancel that is not final, the attempt to close.
   the_base uuid,
   -- The transaction that the operation acts on.
   the_parent uuid,
@@ -715,8 +716,10 @@ BEGIN
     answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END
   FROM transaction base
   WHERE p.account_id = the_account AND p.id = the_payment AND p.version = the_version AND p.open_operation IS NULL
-    AND base.account_id = the_account AND base.id = the_base AND base.payment_id = the_payment AND base.status = 'SUCCEEDED'
+    AND base.account_id = the_account AND base.id = the_base AND base.payment_id = the_payment
     AND CASE
+      WHEN the_type = 'CANCEL' AND NOT is_final THEN base.status IN ('CREATED', 'PENDING') AND base.awaits_payer
+      WHEN base.status <> 'SUCCEEDED' THEN false
       WHEN the_type = 'CAPTURE' THEN
         NOT base.capture AND NOT p.released AND p.captured_minor_units + the_minor_units <= base.amount_minor_units
       WHEN the_type = 'CANCEL' THEN
@@ -758,7 +761,7 @@ BEGIN
 END $$;
 
 -- Writes every change that one report makes to a payment, or nothing: its record and books, the reported transaction, an added
--- transaction, the authorization's schedule, the stored method, the checkout session, and the event. The version guards every
+-- transaction, another transaction, the stored method, the checkout session, and the event. The version guards every
 -- write; the fence guards a write that leaves the outcome open.
 --
 -- The name ends with a version number: a release that needs another signature adds a function, because the previous release
@@ -805,9 +808,11 @@ CREATE FUNCTION write_change_1(
   added_token uuid DEFAULT NULL,
   -- For an attempt about to be sent: the lease of its caller, whose fencing token is 0. Null if it has no caller.
   added_check_in_s float8 DEFAULT NULL,
-  -- The authorization whose schedule changes.
-  the_parent uuid DEFAULT NULL,
-  parent_check_in_s float8 DEFAULT NULL,
+  -- Another transaction that changes: seconds until its next check and, if it has ended, its status and reference.
+  the_other uuid DEFAULT NULL,
+  other_check_in_s float8 DEFAULT NULL,
+  other_status text DEFAULT NULL,
+  other_reference text DEFAULT NULL,
   -- The stored method's fate: keep, or drop if it still waits for the outcome.
   method_fate text DEFAULT NULL,
   the_method uuid DEFAULT NULL,
@@ -922,10 +927,13 @@ BEGIN
       amount_minor_units = excluded.amount_minor_units, updated_at = excluded.updated_at;
   END IF;
 
-  IF the_parent IS NOT NULL THEN
+  IF the_other IS NOT NULL THEN
     UPDATE transaction t
-    SET check_at = written_at + make_interval(secs => parent_check_in_s), fence = t.fence + 1
-    WHERE t.account_id = the_account AND t.id = the_parent;
+    SET check_at = written_at + make_interval(secs => other_check_in_s), fence = t.fence + 1,
+      status = coalesce(other_status, t.status), reference = coalesce(other_reference, t.reference),
+      awaits_payer = t.awaits_payer AND other_status IS NULL,
+      updated_at = CASE WHEN other_status IS NULL THEN t.updated_at ELSE written_at END
+    WHERE t.account_id = the_account AND t.id = the_other AND t.payment_id = the_payment;
   END IF;
 
   IF method_fate = 'keep' THEN

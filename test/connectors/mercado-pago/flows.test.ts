@@ -223,16 +223,16 @@ describe("a payer on Mercado Pago's page", () => {
   }
 
   it.each([
-    ['pay', 'approved'],
-    ['pay in cash', 'pending'],
-    ['pay without funds', 'redirect'],
-    ['leave', 'redirect'],
-  ])(
+    ['pay', 'approved', 'returnUrl'],
+    ['pay in cash', 'pending', 'returnUrl'],
+    ['pay without funds', 'redirect', 'cancelUrl'],
+    ['leave', 'redirect', 'cancelUrl'],
+  ] as const)(
     "a payer who chooses to %s on Mercado Pago's page returns to us, and the look-up reports: %s",
-    async (choice, kind) => {
+    async (choice, kind, way) => {
       const { attempt, outcome, reference } = await sentAway(under);
       const back = await press(outcome.redirectUrl, choice);
-      expect(back.href.startsWith(`${attempt.returnUrl}?`)).toBe(true);
+      expect(back.href.startsWith(`${attempt[way]}?`)).toBe(true);
       expect(back.searchParams.get('external_reference')).toBe(attempt.transactionId);
       expect(await lookUp(under, attempt, reference)).toMatchObject({ kind });
     },

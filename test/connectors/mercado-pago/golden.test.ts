@@ -63,7 +63,7 @@ const requests: Record<string, Target> = {
     settings,
   ),
   'create, with a local return address': createPreference(
-    { ...plain, returnUrl: 'http://127.0.0.1/return' },
+    { ...plain, returnUrl: 'http://127.0.0.1/return', cancelUrl: 'http://127.0.0.1/return/canceled' },
     3000.5,
     settings,
   ),

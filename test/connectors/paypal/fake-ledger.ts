@@ -14,6 +14,7 @@ export type FakeOrder = {
   readonly createdAtMs: number;
   readonly unit: Json & { amount: Amount; invoice_id?: string; custom_id?: string };
   readonly returnUrl: string;
+  readonly cancelUrl: string;
   status: string;
   readonly captures: Capture[];
   readonly refunds: Refund[];
@@ -70,13 +71,17 @@ export function createFakeLedger(baseUrl: () => string) {
         if (fault !== undefined) return unprocessable(fault);
         const refused = fieldFaults(body);
         if (refused.length > 0) return refusedFields(refused);
-        const paypal = (body.payment_source as { paypal: { experience_context: { return_url: string } } })
-          .paypal;
+        const paypal = (
+          body.payment_source as {
+            paypal: { experience_context: { return_url: string; cancel_url: string } };
+          }
+        ).paypal;
         made = {
           id: newId(),
           createdAtMs: nowMs(),
           unit,
           returnUrl: paypal.experience_context.return_url,
+          cancelUrl: paypal.experience_context.cancel_url,
           status: 'PAYER_ACTION_REQUIRED',
           captures: [],
           refunds: [],

@@ -186,8 +186,11 @@ export async function startFakePayPal() {
       );
     }
     if (path === '/checkoutnow/approve') approve(token);
-    const payer = path === '/checkoutnow/approve' ? '&PayerID=QYR5Z8XDVJNXQ' : '';
-    response.writeHead(302, { location: `${order.returnUrl}?token=${token}${payer}` }).end();
+    const back =
+      path === '/checkoutnow/approve'
+        ? `${order.returnUrl}?token=${token}&PayerID=QYR5Z8XDVJNXQ`
+        : `${order.cancelUrl}?token=${token}`;
+    response.writeHead(302, { location: back }).end();
   }
 
   function approve(orderId: string): void {

@@ -58,6 +58,14 @@ describe('a payment by PayPal', () => {
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
   });
 
+  it("a payer who cancels on PayPal's page returns by a URL of its own, and closing the order ends it", async () => {
+    const { attempt, orderId } = await sent(paypal);
+    const url = `${paypal.fake.url}/checkoutnow/cancel?token=${orderId}`;
+    const back = await fetch(url, { redirect: 'manual' });
+    expect(back.headers.get('location')).toBe(`${attempt.cancelUrl}?token=${orderId}`);
+    expect(paypal.connection.capabilities.close).toBe(true);
+  });
+
   it('a PayPal order with an ID in another form is never completed', async () => {
     const outcome = await complete(paypal, redirectAttempt(), '../orders');
     expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away' });

@@ -114,7 +114,7 @@ describe('the payer of a PayPal order', () => {
   });
 
   it('a PayPal order without a return URL names no page to return to', () => {
-    const { experience_context: context } = orderOf({ returnUrl: '' }).paypal;
+    const { experience_context: context } = orderOf({ returnUrl: '', cancelUrl: '' }).paypal;
     expect(context).not.toHaveProperty('return_url');
     expect(context).not.toHaveProperty('cancel_url');
   });

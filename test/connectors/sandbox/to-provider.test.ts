@@ -65,11 +65,13 @@ it('an absent security code is left out of the request', () => {
 });
 
 it('each kind of wallet payment is sent to its own path', () => {
-  const redirect = paymentRequest(redirectAttempt({ returnUrl: 'https://payments.example/back' }), settings);
+  const ways = { returnUrl: 'https://payments.example/back', cancelUrl: 'https://payments.example/left' };
+  const redirect = paymentRequest(redirectAttempt(ways), settings);
   expect(redirect.path).toBe('/sandbox/v1/wallet-orders');
   expect(JSON.parse(redirect.body ?? '')).toMatchObject({
     wallet: 'WALLET_B',
     return_url: 'https://payments.example/back',
+    cancel_url: 'https://payments.example/left',
   });
   const enrollment = paymentRequest(enrollmentAttempt(), settings);
   expect(enrollment.path).toBe('/sandbox/v1/wallet-enrollments');

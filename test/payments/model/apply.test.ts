@@ -1,6 +1,7 @@
 import { equals } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import {
+  Payment_Status,
   PaymentSchema,
   type Transaction,
   Transaction_Status,
@@ -9,7 +10,13 @@ import {
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { apply, type Report } from '#src/payments/model/apply.ts';
 import { attemptChange } from '#src/payments/model/attempt.ts';
-import { isOpen, isOperation, type PaymentState, type TransactionRow } from '#src/payments/model/state.ts';
+import {
+  isClosing,
+  isOpen,
+  isOperation,
+  type PaymentState,
+  type TransactionRow,
+} from '#src/payments/model/state.ts';
 import { runs } from '#test/support/fixed-seed.ts';
 import { AMOUNT, BASE_ID, claimed, FINGERPRINT, learned, sumOf, timeOf } from './kept-payment.ts';
 import { holds, OUTCOMES } from './payment-steps.ts';
@@ -29,6 +36,8 @@ function withoutTimes({ payment, record, transactions }: PaymentState): unknown 
 
 it('a report that is applied twice changes nothing the second time', () => {
   holds((_before, after, report) => {
+    // A payment that was paid while it was being closed takes two changes: the attempt ends, then the cancel.
+    if (after.transactions.some((one) => isClosing(one) && isOpen(one))) return;
     const again = learned(after, report);
     const isOver = 'outcome' in report && !STAYS_OPEN.includes(report.outcome.kind);
     if (isOver) expect(again.change).toBeTypeOf('string');
@@ -104,6 +113,39 @@ it('a final state changes only through a correction, late money, a lapse, or a w
     'PURCHASE SUCCEEDED DECLINED',
     'REFUND DECLINED SUCCEEDED',
     'REFUND SUCCEEDED DECLINED',
+  ]);
+});
+
+it('a payment that was canceled before its payer acted becomes paid through late money, and in no other way', () => {
+  let revived = 0;
+  holds((before, after, report, change) => {
+    const { CANCELED, SUCCEEDED } = Payment_Status;
+    const wasClosed = before.record.status === CANCELED && !before.payment.isReleased;
+    if (!wasClosed || before.payment.openOperation || after.record.status !== SUCCEEDED) return;
+    expect(report.kind === 'outcome' && report.outcome.kind).toBe('approved');
+    if (before.transactions[0]?.status === 'EXPIRED') expect(change.isLate).toBe(true);
+    revived += 1;
+  }, runs(1_500));
+  expect(revived).toBeGreaterThan(0);
+});
+
+it('a cancel that closes a payment ends together with the attempt, or is declined because the attempt was paid', () => {
+  const seen = new Set<string>();
+  holds((_before, after) => {
+    for (const one of after.transactions.filter(isClosing)) {
+      const attempt = after.transactions.find(({ id }) => id === one.parentId);
+      seen.add(`${one.status}: ${attempt && isOpen(attempt) ? 'open' : attempt?.status}`);
+    }
+  }, runs(1_500));
+  expect([...seen].sort()).toEqual([
+    'DECLINED: DECLINED',
+    'DECLINED: EXPIRED',
+    'DECLINED: SUCCEEDED',
+    'PENDING: SUCCEEDED',
+    'PENDING: open',
+    'SUCCEEDED: DECLINED',
+    'SUCCEEDED: EXPIRED',
+    'SUCCEEDED: SUCCEEDED',
   ]);
 });
 

@@ -11,17 +11,29 @@ import {
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { apply, type Report } from '#src/payments/model/apply.ts';
-import { type OperationType, type PlannedOperation, planCancel } from '#src/payments/model/books.ts';
+import type { OperationType, PlannedOperation } from '#src/payments/model/books.ts';
 import type { AddedTransaction, Change, Unapplied } from '#src/payments/model/change.ts';
-import { isBase, withOperation } from '#src/payments/model/operation-record.ts';
-import { planCaptureOf, planRefundOf, refundTarget } from '#src/payments/model/plan.ts';
-import { booksOf, type PaymentState, succeededBase, type TransactionRow } from '#src/payments/model/state.ts';
+import { withOperation } from '#src/payments/model/operation-record.ts';
+import { planCancelOf, planCaptureOf, planRefundOf, refundTarget } from '#src/payments/model/plan.ts';
+import {
+  booksOf,
+  isOpen,
+  type PaymentState,
+  succeededBase,
+  type TransactionRow,
+} from '#src/payments/model/state.ts';
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import { ServiceError } from '#src/service-error.ts';
 
 /** The total that was authorized or purchased, in minor units of USD. */
 export const AMOUNT = 100n;
-export const CAN: Capabilities = { ...CARDS_ONLY, captures: 50, refunds: 'several', cancel: true };
+export const CAN: Capabilities = {
+  ...CARDS_ONLY,
+  captures: 50,
+  refunds: 'several',
+  cancel: true,
+  close: true,
+};
 export const BASE_ID = 'base';
 export const FINGERPRINT = 'fingerprint';
 
@@ -66,6 +78,12 @@ export function approved(capture: boolean): PaymentState {
   return learned(claimed(capture), report).state;
 }
 
+/** A payment whose payer was sent away and has yet to act. */
+export function awaitingPayer(capture: boolean): PaymentState {
+  const outcome = { kind: 'redirect', redirectUrl: 'https://wallet.example', providerData } as const;
+  return learned(claimed(capture), { kind: 'outcome', transactionId: BASE_ID, outcome, pauseS: 5 }).state;
+}
+
 /** A payment after a report, and the result of the report. */
 export type Learned = { readonly state: PaymentState; readonly change: Change | Unapplied };
 
@@ -78,7 +96,7 @@ export function learned(state: PaymentState, report: Report): Learned {
   return { state: kept(state, change), change };
 }
 
-function kept(state: PaymentState, { record, books, transaction, added }: Change): PaymentState {
+function kept(state: PaymentState, { record, books, transaction, other, added }: Change): PaymentState {
   const status = transaction && Transaction_Status[transaction.status];
   const changed = state.transactions.map((one) =>
     one.id === transaction?.id && status
@@ -90,6 +108,11 @@ function kept(state: PaymentState, { record, books, transaction, added }: Change
           providerPaymentId: transaction.providerPaymentId ?? one.providerPaymentId,
           reportedAt: laterOf(one.reportedAt, transaction.reportedAt),
         }
+      : one,
+  );
+  const also = changed.map((one) =>
+    one.id === other?.id && other.ended
+      ? { ...one, status: Transaction_Status[other.ended.status] ?? '', awaitsPayer: false }
       : one,
   );
   if (transaction && changed.every(({ id }) => id !== transaction.id))
@@ -106,7 +129,7 @@ function kept(state: PaymentState, { record, books, transaction, added }: Change
       openOperation: isClosed ? undefined : openOperation,
     },
     record: decodeRecord(encodeRecord(record)),
-    transactions: added ? withAdded(changed, added) : changed,
+    transactions: added ? withAdded(also, added) : also,
   };
 }
 
@@ -131,8 +154,9 @@ export function begun(
   id: string,
 ): PaymentState {
   const { payment, record, transactions } = state;
-  const base = succeededBase(transactions);
-  const own = record.transactionsHistory.find(isBase);
+  const awaiting = transactions.find((one) => one.awaitsPayer && isOpen(one));
+  const base = succeededBase(transactions) ?? (type === 'CANCEL' ? awaiting : undefined);
+  const own = record.transactionsHistory.find(({ id }) => id === base?.id);
   const isDisputed = transactions.some((one) => one.type === 'CHARGEBACK' && one.status !== 'DECLINED');
   if (!base || !own || isDisputed || payment.openOperation) return state;
   const operated = { books: booksOf(payment, base), base, transactions, can: CAN };
@@ -141,7 +165,7 @@ export function begun(
     const target = type === 'REFUND' ? refundTarget(operated, base, money) : base;
     const plan: Record<OperationType, () => PlannedOperation> = {
       CAPTURE: () => planCaptureOf(operated, money),
-      CANCEL: () => planCancel(operated.books, CAN),
+      CANCEL: () => planCancelOf(operated),
       REFUND: () => planRefundOf(operated, target, money),
     };
     const planned = plan[type]();

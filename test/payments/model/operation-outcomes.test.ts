@@ -66,7 +66,7 @@ it('an amount that a lapse or a cancel released stays released when a capture fa
 });
 
 it('an authorization is checked twelve days later if one of its captures failed, but not if a refund failed', () => {
-  const parentOf = (type: 'CAPTURE' | 'REFUND') => change(operated(type), 'first', FAILED).parent;
+  const parentOf = (type: 'CAPTURE' | 'REFUND') => change(operated(type), 'first', FAILED).other;
   expect([parentOf('CAPTURE'), parentOf('REFUND')]).toEqual([
     { id: BASE_ID, checkInS: 12 * 86_400 },
     undefined,

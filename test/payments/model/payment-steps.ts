@@ -9,7 +9,17 @@ import type { Change } from '#src/payments/model/change.ts';
 import { beyondBooks } from '#src/payments/model/external.ts';
 import { isOperation, type PaymentState } from '#src/payments/model/state.ts';
 import { runs } from '#test/support/fixed-seed.ts';
-import { AMOUNT, APPROVED, approved, BASE_ID, begun, CAN, claimed, learned } from './kept-payment.ts';
+import {
+  AMOUNT,
+  APPROVED,
+  approved,
+  awaitingPayer,
+  BASE_ID,
+  begun,
+  CAN,
+  claimed,
+  learned,
+} from './kept-payment.ts';
 
 const providerData = create(ProviderDataSchema);
 /** An outcome of every kind, including corrections. */
@@ -139,8 +149,11 @@ const arbSteps = fc.array(
   { minLength: 1, maxLength: 16, size: 'max' },
 );
 const arbStart = fc
-  .record({ capture: fc.boolean(), isApproved: fc.oneof(fc.constant(true), fc.boolean()) })
-  .map(({ capture, isApproved }) => (isApproved ? approved(capture) : claimed(capture)));
+  .record({
+    capture: fc.boolean(),
+    from: fc.constantFrom(approved, approved, approved, claimed, awaitingPayer, awaitingPayer),
+  })
+  .map(({ capture, from }) => from(capture));
 
 /** Runs the steps; `look` sees the state before and after each applied report. */
 function live(
