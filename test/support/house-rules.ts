@@ -7,7 +7,7 @@ export type Sources = ReadonlyMap<string, string>;
 /**
  * Checks sources against the house rules.
  *
- * @returns one line per violation, such as `src/api/rest.ts: has 305 lines, more than 300`, sorted; empty if there are
+ * @returns one line per violation, such as `src/api/rest.ts: has 505 lines, more than 500`, sorted; empty if there are
  *   none.
  */
 export function breaches(sources: Sources): string[] {
@@ -207,7 +207,7 @@ const IMPURE =
 const purity: Rule = (path, _text, code) =>
   path.startsWith('src/payments/model/') && IMPURE.test(code) ? ['is in the model, and not pure'] : [];
 
-const MAX_LINES = 300;
+const MAX_LINES = 500;
 
 const size: Rule = (_path, text) => {
   const lines = text.trimEnd().split('\n').length;
