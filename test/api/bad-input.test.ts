@@ -118,7 +118,7 @@ describe('a field that cannot be read', () => {
       expect(reply.fields).toHaveLength(6);
       expect(Object.fromEntries(reply.fields.map((error) => [error.field, error.message]))).toMatchObject({
         'amount.value': 'must have a decimal point and no comma, as in 1055.75',
-        'amount.currency': 'must be the ISO 4217 code of a payment currency',
+        'amount.currency': 'must be in upper case, such as USD',
         country: 'is required',
         [`${CARD_DATA}.number`]: 'must be 8 to 19 digits, without spaces or dashes',
         [`${ORDER}.items[0].quantity`]: 'must be an integer',

@@ -32,7 +32,7 @@ describe('fields that are known but not supported', () => {
     ['payment_method.split_payment_methods', [{ type: 'CARD' }]],
     ['payment_method.network_token', { token: '1' }],
     ['payment_method.payment_token', 'token'],
-    ['payment_method.external_providers_data', { provider: 0 }],
+    ['payment_method.external_providers_data', { provider: 5 }],
     ['payment_method.subscription', true],
     [`${CARD}.delayed_capture_settings`, { delay: 'P3D', simplified_mode: true }],
     [`${CARD}.delayed_cancel_settings`, { delay: 'P3D' }],

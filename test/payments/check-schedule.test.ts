@@ -46,7 +46,7 @@ function depsAt(ageMs: number): CheckDeps {
   const aged = withAges(payments.database, () => ageMs);
   const query: Database['query'] = (statement, values = []) => {
     if (statement.name === 'postpone_check') scheduled.push(values[3] ?? 'ended');
-    if (/^write_change/.test(statement.name)) scheduled.push(['written', values[13]]);
+    if (/^write_change/.test(statement.name)) scheduled.push(['written', values[14]]);
     return aged.query(statement, values);
   };
   return {

@@ -224,7 +224,7 @@ describe('authorizations that the provider ended early', () => {
 
   it('a signed report that another charge has ended raises an alarm and does not end the authorization', async () => {
     const { results, checked } = observed();
-    await payments.tables.query("UPDATE transaction SET reference = 'ours'");
+    await payments.tables.query("UPDATE transaction SET provider_payment_id = 'ours'");
     const apply = (paidReference: string) => signEnd({ paidReference }, { ...deps, checked });
     expect([await apply('theirs'), await state(), results]).toEqual([
       'unchanged',

@@ -117,10 +117,9 @@ describe('a repeated operation', () => {
     const transactionId = captured.record.transactions?.id ?? '';
     expect((await refund(authorized, { key: 'r', transactionId })).replayed).toBe(true);
     expect((await refund(authorized, { key: 'r', transactionId: id })).replayed).toBe(true);
-    const other = refunded.record.transactions?.id ?? '';
-    await expect(refund(authorized, { key: 'r', transactionId: other })).rejects.toMatchObject({
-      reason: 'IDEMPOTENCY_KEY_REUSED',
-    });
+    // A refund's own ID stands for the capture that it refunded.
+    const own = refunded.record.transactions?.id ?? '';
+    expect((await refund(authorized, { key: 'r', transactionId: own })).replayed).toBe(true);
   });
 
   it('a refund sent a hundred times at once with one key is made once', async () => {

@@ -121,7 +121,7 @@ describe('notifications', () => {
         headers: '{"a":"b"}',
         readAt: expect.any(String),
       },
-      ...{ receivedAt: expect.any(Date), ageMs: expect.any(Number) },
+      ...{ receivedAt: expect.any(Date), ageMs: expect.any(Number), isTried: false },
     };
     const news = await openNews(attempt);
     expect(news).toEqual([

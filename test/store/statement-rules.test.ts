@@ -9,8 +9,9 @@ const OVER_ALL_ACCOUNTS = [
   'list_overdue_webhooks',
   'list_recent_records',
   'service_facts',
-  // The search for old events; the statement that deletes them names the account.
+  // The searches for old events and sessions; the statements that delete them name the account.
   'o.due_at IS NOT NULL',
+  "o.status IN ('READY_TO_PAY', 'PENDING')",
 ];
 
 /** Statements on tables that are not distributed, and reads of the catalog. */

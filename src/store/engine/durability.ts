@@ -11,10 +11,10 @@ type Values = Readonly<Record<(typeof SETTINGS)[number], string | null>>;
 // A value is null if another engine with PostgreSQL's protocol lacks the setting.
 const CURRENT = SETTINGS.map((name) => `current_setting('${name}', true) AS ${name}`).join(', ');
 const OF_DATABASE = { name: 'durability', text: `SELECT ${CURRENT}` };
-// The engine sends the whole statement to the account's node, which evaluates it there.
+// The engine sends the whole statement to the account's node, which evaluates it there and returns a row in any case.
 const OF_NODE = {
   name: 'durability_of_node',
-  text: `SELECT count(*), ${CURRENT} FROM payment WHERE account_id = $1 AND id = $1`,
+  text: `SELECT ${CURRENT} FROM payment WHERE account_id = $1 AND id = $1 HAVING count(*) >= 0`,
 };
 
 /** Returns the settings that are off although an acknowledged commit can be lost without them. */
