@@ -229,7 +229,7 @@ describe('notifications from the provider', () => {
     const forged = await fetch(url, { method: 'POST', headers: { 'sandbox-signature': 't=1,v1=00' }, body });
     expect(forged.status).toBe(401);
     expect((await fetch(url, { method: 'POST', body })).status).toBe(401);
-    expect((await fetch(url.replace('sandbox-one', 'nobody'), { method: 'POST', body })).status).toBe(404);
+    expect((await fetch(url.replace('sandbox-one', 'nobody'), { method: 'POST', body })).status).toBe(401);
     expect((await fetch(url, { method: 'POST', body: 'x'.repeat(300_000) })).status).toBe(413);
     expect(await tables.query('SELECT count(*)::integer AS n FROM notification')).toEqual(before);
   });
