@@ -110,7 +110,9 @@ function ofOwnMoney(
   const reported = state.transactions.find(({ id }) => id === report.transactionId);
   // A cancel that closes an attempt has the attempt's outcome.
   const transaction =
-    reported && isClosing(reported) ? state.transactions.find(({ id }) => id === reported.parentId) : reported;
+    reported && isClosing(reported)
+      ? state.transactions.find(({ id }) => id === reported.parentId)
+      : reported;
   if (!transaction) return { own: report };
   const outcome = reportOfOwnMoney({ ...state, transaction }, report.outcome);
   if (outcome === report.outcome) return { own: report };
