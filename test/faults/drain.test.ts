@@ -12,7 +12,8 @@ function clock(lookMs: number) {
   };
 }
 
-const ids = (count: number) => new Set(Array.from({ length: count }, (_, i) => `${i}`));
+/** Makes open outcomes whose checks are due. */
+const ids = (count: number) => new Map(Array.from({ length: count }, (_, i) => [`${i}`, true]));
 
 it('twenty outcomes that end half a minute apart are all waited for', async () => {
   const time = clock(20);
@@ -34,6 +35,12 @@ it('on a busy machine, where each look takes long, the wait is longer', async ()
   expect(time.nowMs()).toBe(299_500);
 });
 
+it('an outcome whose check is due only in five minutes is waited for', async () => {
+  const time = clock(20);
+  const open = async () => (time.nowMs() < 300_000 ? new Map([['0', false]]) : ids(0));
+  expect(await drained(open, time)).toBe(true);
+});
+
 it('a database that cannot be read proves neither that an outcome ended nor that none is open', async () => {
   const time = clock(20);
   const open = async () => (time.nowMs() < 1_000 ? ids(1) : undefined);
@@ -42,7 +49,7 @@ it('a database that cannot be read proves neither that an outcome ended nor that
 
 it('the wait ends although new outcomes keep coming and ending, if one never ends', async () => {
   const time = clock(20);
-  const open = async () => new Set(['stuck', `${time.nowMs()}`]);
+  const open = async () => new Map(['stuck', `${time.nowMs()}`].map((id) => [id, true]));
   expect(await drained(open, time)).toBe(false);
   expect(time.nowMs()).toBe(900_000);
 });

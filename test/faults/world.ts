@@ -166,8 +166,13 @@ export async function openWorld(options: {
 
   /** Returns the open outcomes that the provider knows. */
   const open = () =>
-    query(`SELECT id ${OPEN}`).then(
-      (rows) => new Set(rows.map(({ id }) => String(id)).filter(judge.hasHeardOf)),
+    query(`SELECT id, check_at <= now() AS is_due ${OPEN}`).then(
+      (rows) =>
+        new Map(
+          rows
+            .map((row) => [String(row.id), row.is_due === true] as const)
+            .filter(([id]) => judge.hasHeardOf(id)),
+        ),
       () => undefined,
     );
   const drain = () => drained(open);
