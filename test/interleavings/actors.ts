@@ -84,7 +84,7 @@ export function actsOf(scene: {
       const base = await step('finds the payment', () => baseOf(tables));
       const isDone =
         base !== undefined &&
-        (await step('moves money at the provider', async () => moveOutside(provider, base.id, plan.outside)));
+        (await step('moves money at the provider', async () => moveOutside(provider, base.id, plan)));
       if (isDone) await notify(own, base.id, 'outside');
     },
     repeatNews: async (own) => {
@@ -132,8 +132,18 @@ async function notify(own: Deps, transactionId: string, deduplicationKey: string
   await checkDue(own);
 }
 
-/** Captures or refunds a part at the provider itself, if it allows that. @returns false if it does not. */
-function moveOutside(provider: LedgerProvider, baseId: string, type: Plan['outside']): boolean {
+/**
+ * Captures or refunds a part at the provider itself, if it allows that. Captures nothing if an operation from here may
+ * release the rest before the capture is learned: such a capture is not recorded, but raises an alarm.
+ *
+ * @returns false if nothing moved.
+ */
+function moveOutside(
+  provider: LedgerProvider,
+  baseId: string,
+  { outside: type, operation, isFinal }: Plan,
+): boolean {
+  if (type === 'capture' && (operation === 'cancel' || isFinal)) return false;
   if (!provider.moved.includes(`pay ${baseId}`)) return false;
   const { authorized, captured, refunded, released } = provider.bookOf(baseId);
   const isAllowed =
