@@ -39,8 +39,8 @@ const SHAPE_BYTES = 16;
 
 /**
  * Returns a function that hashes requests of one type by their binary encoding: the set fields in order of their
- * numbers, without unknown fields and with the members of free-form JSON sorted. Field order, white space, numbers sent as strings, and the protocol make no
- * difference.
+ * numbers, without unknown fields and with the members of free-form JSON sorted. Field order, white space, numbers sent
+ * as strings, and the protocol make no difference.
  *
  * @param canonical returns a copy of a request in the form to hash.
  * @param form the number of that form.

@@ -49,10 +49,11 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 /**
  * Builds a function that reads messages of a type from REST JSON. It is built once for each message type.
  *
- * Members have the names in the .proto file; a name in another spelling, such as `Capture`, is refused. `null` counts as absent, and so does an empty string in a field that takes
- * no text, unless its absence would move money (`empty_is_refused`). Enums are value names, except the name of zero,
- * which means unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see
- * `canonicalDecimal`), so that `10`, `"10"` and `10.00` give equal messages.
+ * Members have the names in the .proto file; a name in another spelling, such as `Capture`, is refused. `null` counts
+ * as absent, and so does an empty string in a field that takes no text, unless its absence would move money
+ * (`empty_is_refused`). Enums are value names, except the name of zero, which means unspecified. google.type.Decimal is
+ * a number or a string of digits, and becomes canonical (see `canonicalDecimal`), so that `10`, `"10"` and `10.00` give
+ * equal messages.
  *
  * @param options.unknownFields 'ignore' (default), or 'reject' to report each as a field error. With 'reject', the JSON
  * comes from the operator, so lists may have any length.

@@ -54,7 +54,10 @@ export function correctionOf(
   return transaction.type === 'CANCEL' ? undefined : ofOperation(stored, transaction.type, outcome, reported);
 }
 
-/** Returns true if a report is older than the transaction's last one. Of two events in the same second, the failure is the later. */
+/**
+ * Returns true if a report is older than the transaction's last one. Of two events in the same second, the failure is the
+ * later one.
+ */
 function isOutdated(
   { reportedAt: lastAt }: TransactionRow,
   { kind }: Outcome,

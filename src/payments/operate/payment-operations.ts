@@ -60,8 +60,9 @@ export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (re
 });
 
 /**
- * Cancels a payment while nothing is captured, and one that awaits its payer. Otherwise refunds the given amount, or the remaining amount of the named
- * capture or of the payment. Once everything captured is refunded, cancels the remaining authorization.
+ * Cancels a payment that awaits its payer or has captured nothing. Otherwise refunds the given amount, or the remaining
+ * amount of the named capture or of the payment. Once everything captured is refunded, cancels the remaining
+ * authorization.
  */
 export const cancelOrRefundPayment = operation(
   'CANCEL_OR_REFUND',

@@ -25,8 +25,8 @@ const LOCK_KEY = '7021990411503221';
 const LOCK_WAIT_MS = 600_000;
 const LOCK_POLL_MS = 100;
 /**
- * Time limit of a statement, which may build an index on a large table, change many of its rows or copy them to another node
- * (a million payments take a minute).
+ * Time limit of a statement. It may build an index on a large table, change many of its rows, or copy them to another
+ * node, which takes a minute for a million payments.
  */
 const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
 

@@ -1,8 +1,8 @@
 import { PLACEMENTS } from './distribution.ts';
 
 /**
- * The nodes that a statement needs in a distributed database: on the coordinator alone, on the node of the account that one of the
- * statement's values names (or all of whose values name accounts of one node), or on several nodes.
+ * The nodes that a statement needs in a distributed database: only the coordinator, several nodes, or the node of an
+ * account. `accountAt` is the index of the value that contains the account's id, or an array of account ids.
  */
 export type Scope = 'coordinator' | 'nodes' | { readonly accountAt: number };
 
