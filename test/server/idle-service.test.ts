@@ -106,7 +106,8 @@ it('a service to which one of everything has happened is idle afterwards, in sta
   const busiest = perS.toSorted((a, b) => b[1] - a[1]).slice(0, 3);
   expect({ sum, busiest }).toEqual({ sum: expect.toSatisfy((n) => n < MOST_STATEMENTS_PER_S), busiest });
   // Other processes on a busy machine make the same work take longer, but only a hot loop is hot in every period.
-  for (let periods = 1; share >= MOST_CPU_SHARE && periods < MOST_PERIODS; periods++) share = await cpuShare();
+  for (let periods = 1; share >= MOST_CPU_SHARE && periods < MOST_PERIODS; periods++)
+    share = await cpuShare();
   expect(share).toBeLessThan(MOST_CPU_SHARE);
 });
 
