@@ -1,25 +1,30 @@
+import { dirname } from 'node:path';
+
 /**
- * Compares the map of rooms in ARCHITECTURE.md with the actual files. A row names a room of src/ in its first cell and
- * the room's files in its last, without `.ts` and separated by `·`; a name with a slash stands for a whole folder. A
- * room within a room has its own row.
+ * Compares the map of rooms in ARCHITECTURE.md with the actual files. A row names a room of src/ in its first cell, and
+ * in its last cell the files at which a reader starts, without `.ts` and separated by `·`. A folder needs no row of its
+ * own if a folder around it has one.
  *
- * @returns one line for each file that the map does not name exactly once, and for each name without a file.
+ * @returns one line for each folder that no row covers, each row named twice, and each name without a file.
  */
 export function mapBreaches(architecture: string, files: readonly string[]): string[] {
-  const named = [...architecture.matchAll(/^\| `((?:[a-z-]+\/)*|\/)` \|.*\| ([^|]+) \|$/gm)].flatMap(
-    ([, room = '', names = '']) =>
-      names
-        .split(' · ')
-        .map((name) => `src/${room === '/' ? '' : room}${name}${name.endsWith('/') ? '' : '.ts'}`),
+  const rows = [...architecture.matchAll(/^\| `((?:[a-z-]+\/)+|\/)` \|.*\| ([^|]+) \|$/gm)];
+  const rooms = rows.map(([, room = '']) => (room === '/' ? 'src/' : `src/${room}`));
+  const folders = [...new Set(files.map((file) => `${dirname(file)}/`))];
+  const hasRow = (folder: string) =>
+    rooms.some((room) => folder === room || (room !== 'src/' && folder.startsWith(room)));
+  const named = rows.flatMap(([, , starts = ''], i) =>
+    starts.split(' · ').map((name) => `${rooms[i]}${name}.ts`),
   );
-  const isOf = (file: string, name: string) => (name.endsWith('/') ? file.startsWith(name) : file === name);
-  const timesNamed = (file: string) => named.filter((name) => isOf(file, name)).length;
   return [
-    ...files
-      .filter((file) => timesNamed(file) !== 1)
-      .map((file) => `${file}: the map in ARCHITECTURE.md names it ${timesNamed(file)} times, not once`),
+    ...folders
+      .filter((folder) => !hasRow(folder))
+      .map((folder) => `${folder}: the map in ARCHITECTURE.md has no row for it`),
+    ...rooms
+      .filter((room, i) => rooms.indexOf(room) !== i)
+      .map((room) => `${room}: the map in ARCHITECTURE.md has two rows for it`),
     ...named
-      .filter((name) => !files.some((file) => isOf(file, name)))
+      .filter((name) => !files.includes(name))
       .map((name) => `${name}: the map in ARCHITECTURE.md names it, but it does not exist`),
   ];
 }
