@@ -41,10 +41,10 @@ export async function eraseOldPayments(database: Database, options: EraseOptions
 function eraseBy(response: StoredResponses['own']): Erase {
   const erased = (record: Uint8Array) => encodeRecord(withoutPersonalData(decodeRecord(record)));
   return {
-    payment: ({ record, answeredRecord }) => ({
+    payment: ({ record, responseRecord }) => ({
       record: erased(record),
-      answer: response,
-      answeredRecord: answeredRecord && erased(answeredRecord),
+      response,
+      responseRecord: responseRecord && erased(responseRecord),
     }),
     operation: ({ responseRecord }) => ({ response, responseRecord: erased(responseRecord) }),
   };

@@ -99,8 +99,8 @@ export type ReplayDeps = {
 /** Kind of object made under a key. */
 type Keyed = 'payment' | 'operation';
 
-/** The part of a key's holder that contains its response; there is none yet while `answer` is absent. */
-type Answered = Pick<KeyHolder, 'record' | 'answer'>;
+/** The part of a key's holder that contains its response; there is none yet while `response` is absent. */
+type Responded = Pick<KeyHolder, 'record' | 'response'>;
 
 /**
  * Returns the holder's response to a call whose key is already held.
@@ -133,8 +133,8 @@ export async function replay(
 export async function storedResponse(
   { responses, patience }: Omit<ReplayDeps, 'observer'>,
   keyed: Keyed,
-  read: () => Promise<Answered | undefined>,
-  first?: Answered,
+  read: () => Promise<Responded | undefined>,
+  first?: Responded,
 ): Promise<PaymentResponse> {
   try {
     return await readResponse(responses, await awaitResponse(first, read, patience));
@@ -167,18 +167,18 @@ const LONGEST_PAUSE_MS = 250;
  * @throws ServiceError REQUEST_IN_PROGRESS if there is no response in time.
  */
 export async function awaitResponse(
-  first: Answered | undefined,
-  read: () => Promise<Answered | undefined>,
+  first: Responded | undefined,
+  read: () => Promise<Responded | undefined>,
   patience: Patience,
-): Promise<Answered & { readonly answer: Uint8Array }> {
+): Promise<Responded & { readonly response: Uint8Array }> {
   let holder = first;
-  const response = await waitFor(async () => {
+  const found = await waitFor(async () => {
     holder ??= await read();
-    const { record, answer } = holder ?? {};
+    const { record, response } = holder ?? {};
     holder = undefined;
-    return record && answer && { record, answer };
+    return record && response && { record, response };
   }, patience);
-  if (response) return response;
+  if (found) return found;
   const message = 'the first call with this key has no response yet; retry with the same key';
   throw new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS: patience.retryAfterS });
 }

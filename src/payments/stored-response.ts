@@ -42,9 +42,9 @@ export type KeyedResponse = PaymentResponse & { readonly replayed: boolean };
 /** Reads a stored response, with the record that it shows. */
 export async function readResponse(
   responses: StoredResponses,
-  { record, answer }: { readonly record: Uint8Array; readonly answer: Uint8Array },
+  { record, response }: { readonly record: Uint8Array; readonly response: Uint8Array },
 ): Promise<PaymentResponse> {
-  const body = await responses.body(answer, record);
+  const body = await responses.body(response, record);
   return { record: decodeRecord(record), body };
 }
 

@@ -63,7 +63,7 @@ export type Written = {
   /** The writer's new token; undefined if another worker has the transaction. */
   readonly fence: number | undefined;
   /** The response stored before this change, which takes precedence over the change's own. */
-  readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
+  readonly earlier: { readonly record: Uint8Array; readonly response: Uint8Array } | undefined;
 };
 
 /**

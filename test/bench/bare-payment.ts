@@ -7,14 +7,14 @@ import { writeChange } from '#src/store/engine/write-change.ts';
 import { ACCOUNT_ID, CURRENCY } from './request.ts';
 
 /** The bytes that a real payment wrote. The compared subjects write the same bytes. */
-export type Sample = { readonly draft: string; readonly record: string; readonly answer: string };
+export type Sample = { readonly draft: string; readonly record: string; readonly response: string };
 
 /** As many connections as the service opens. */
 export const POOL_SIZE = 16;
 
 /** The service's own two statements, without the service. */
 export type BarePayments = {
-  readonly answer: Buffer;
+  readonly response: Buffer;
   claim(payment: BarePayment): Promise<void>;
   finish(payment: BarePayment): Promise<void>;
 };
@@ -33,7 +33,7 @@ export function newBarePayment(idempotencyKey: string, minorUnits: bigint): Bare
 /** Opens a bare pool of node-postgres. @param sampleFile contains a Sample with its bytes in base64. */
 export function openBarePayments(databaseUrl: string, sampleFile: string): BarePayments {
   const sample: Sample = JSON.parse(readFileSync(sampleFile, 'utf8'));
-  const [draft, record, answer] = [sample.draft, sample.record, sample.answer].map((text) =>
+  const [draft, record, response] = [sample.draft, sample.record, sample.response].map((text) =>
     Buffer.from(text, 'base64'),
   ) as [Buffer, Buffer, Buffer];
   const pool = new pg.Pool({ connectionString: databaseUrl, max: POOL_SIZE });
@@ -44,7 +44,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
   const requestHash = Buffer.alloc(32, 7);
 
   return {
-    answer,
+    response,
     async claim(payment) {
       const claimed = await claimPayment(database, {
         ...payment,
@@ -76,7 +76,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         version: 0,
         status: 'SUCCEEDED',
         record,
-        response: answer,
+        response,
         event: 'payment.purchase',
         transaction: {
           ...{

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { Sample } from './bare-payment.ts';
 import { ACCOUNT_ID, amountOf, idempotencyKey, PUBLIC_KEY, restTemplate, SECRET_KEY } from './request.ts';
+import { responseColumnOf } from './stored-payments.ts';
 
 /** The two books that must agree: our database and the provider's ledger. */
 export type Books = {
@@ -51,6 +52,7 @@ export async function openBooks(
     const { rows } = await client.query<{ wal: number; disk: number }>(WRITTEN);
     return { walBytes: rows[0]?.wal ?? Number.NaN, diskBytes: rows[0]?.disk ?? Number.NaN };
   };
+  const sql = rowsBy(await responseColumnOf(client));
   let before: Written = { walBytes: 0, diskBytes: 0 };
 
   return {
@@ -67,7 +69,7 @@ export async function openBooks(
         walBytes: after.walBytes - before.walBytes,
         diskBytes: after.diskBytes - before.diskBytes,
       };
-      const { rows } = await client.query<Row>(ROWS, [
+      const { rows } = await client.query<Row>(sql, [
         ACCOUNT_ID,
         idempotencyKey(runId, 0),
         idempotencyKey(runId, sent),
@@ -109,16 +111,16 @@ type Row = {
   cents: string;
   status: string;
   payment_status: string;
-  answered: boolean;
+  responded: boolean;
 };
 
 const WRITTEN = `
   SELECT (pg_current_wal_insert_lsn() - '0/0')::float8 AS wal,
     (pg_total_relation_size('payment') + pg_total_relation_size('transaction'))::float8 AS disk`;
 
-const ROWS = `
+const rowsBy = (responseColumn: string) => `
   SELECT p.idempotency_key AS key, t.id, t.amount_minor_units AS cents, t.status, p.status AS payment_status,
-    p.answer IS NOT NULL AS answered
+    p.${responseColumn} IS NOT NULL AS responded
   FROM transaction t JOIN payment p ON p.id = t.payment_id
   WHERE p.account_id = $1 AND p.idempotency_key >= $2 AND p.idempotency_key <= $3`;
 
@@ -126,7 +128,7 @@ function faultOf(row: Row, runId: string, sequence: number): string | undefined 
   if (row.key !== idempotencyKey(runId, sequence)) return `has the key ${row.key}`;
   if (row.cents !== amountOf(sequence).replace('.', '')) return `has the amount ${row.cents}`;
   if (row.status !== 'SUCCEEDED' || row.payment_status !== 'SUCCEEDED') return `is ${row.payment_status}`;
-  return row.answered ? undefined : 'has no response';
+  return row.responded ? undefined : 'has no response';
 }
 
 async function payOnce(servicePort: number): Promise<void> {
@@ -145,14 +147,18 @@ async function payOnce(servicePort: number): Promise<void> {
   if (response.status !== 201) throw new Error(`the service responded ${response.status}: ${answer}`);
 }
 
-async function readSample(client: pg.Client, answered: boolean): Promise<Sample | undefined> {
-  const { rows } = await client.query<{ record: Buffer; answer: Buffer | null }>(
-    'SELECT record, answer FROM payment WHERE account_id = $1 AND (answer IS NOT NULL) = $2',
-    [ACCOUNT_ID, answered],
+async function readSample(client: pg.Client, responded: boolean): Promise<Sample | undefined> {
+  const { rows } = await client.query<{ record: Buffer; response: Buffer | null }>(
+    'SELECT record, response FROM payment WHERE account_id = $1 AND (response IS NOT NULL) = $2',
+    [ACCOUNT_ID, responded],
   );
   const [row] = rows;
   return (
-    row && { draft: '', record: row.record.toString('base64'), answer: row.answer?.toString('base64') ?? '' }
+    row && {
+      draft: '',
+      record: row.record.toString('base64'),
+      response: row.response?.toString('base64') ?? '',
+    }
   );
 }
 

@@ -36,7 +36,7 @@ app.post<{ Body: Body }>('/v1/payments', async ({ headers, body }, reply) => {
   const { status } = (await charge.body.json()) as { status: string };
   if (status !== 'approved') throw new Error('the provider did not approve');
   await payments.finish(payment);
-  return reply.code(201).type('application/json').send(payments.answer);
+  return reply.code(201).type('application/json').send(payments.response);
 });
 await app.listen({ host: '127.0.0.1', port: 0 });
 ready((app.server.address() as AddressInfo).port);

@@ -93,14 +93,14 @@ async function serviceOf({ home, databaseUrl, provider }: Site) {
 }
 
 /** The bytes of a payment as this service stores it. */
-async function sampleOf(site: Site): Promise<{ record: Buffer; answer: Buffer }> {
+async function sampleOf(site: Site): Promise<{ record: Buffer; response: Buffer }> {
   const service = await serviceOf(site);
   const books = await openBooks(site.databaseUrl, site.provider.port);
-  const { record, answer } = await books.samplePayment(service.port);
+  const { record, response } = await books.samplePayment(service.port);
   await books.open();
   await books.close();
   await service.stop();
-  return { record: Buffer.from(record, 'base64'), answer: Buffer.from(answer, 'base64') };
+  return { record: Buffer.from(record, 'base64'), response: Buffer.from(response, 'base64') };
 }
 
 async function measureAt(site: Site, ask: (order: LoadOrder) => Promise<LoopResult>): Promise<Row> {

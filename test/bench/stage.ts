@@ -225,7 +225,7 @@ async function fill(databaseUrl: string, stored: number, sample: Sample): Promis
   await client.connect();
   await storePayments(client, stored, {
     record: Buffer.from(sample.record, 'base64'),
-    answer: Buffer.from(sample.answer, 'base64'),
+    response: Buffer.from(sample.response, 'base64'),
   });
   await client.end();
 }

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { ACCOUNT_ID } from './request.ts';
 
 /** The bytes of every stored payment. */
-export type StoredBytes = { readonly record: Uint8Array; readonly answer: Uint8Array };
+export type StoredBytes = { readonly record: Uint8Array; readonly response: Uint8Array };
 
 /**
  * The number of accounts with stored payments, including the benchmark's, and of days over which payments are spread.
@@ -36,19 +36,20 @@ export async function addAccounts(client: pg.Client): Promise<void> {
 export async function storePayments(
   client: pg.Client,
   count: number,
-  { record, answer }: StoredBytes,
+  { record, response }: StoredBytes,
   { stored = 0, most = count }: { readonly stored?: number; readonly most?: number } = {},
 ): Promise<void> {
+  const responseColumn = await responseColumnOf(client);
   const fill = `
     WITH day AS (
       SELECT n, interval '${DAYS} days' * (n::float8 / $3::float8 - 1) AS age FROM generate_series($1::integer, $2::integer) AS n
     ), made AS (
-      INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer, created_at,
+      INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, ${responseColumn}, created_at,
         merchant_order_id, card_last_four)
       SELECT uuidv7(age), CASE n % ${ACCOUNTS} WHEN 0 THEN '${ACCOUNT_ID}'
           ELSE 'acc00000-0000-4000-8000-' || lpad((n % ${ACCOUNTS})::text, 12, '0') END::uuid,
         'stored-' || n, sha256(n::text::bytea), '', CASE n % 7 WHEN 1 THEN 'DECLINED' ELSE 'SUCCEEDED' END,
-        sample.record, sample.answer, now() + age, 'order-' || n,
+        sample.record, sample.response, now() + age, 'order-' || n,
         lpad((n::bigint * 7919 % 10000)::text, 4, '0')
       FROM day, sample
       RETURNING id, account_id, status, created_at
@@ -59,9 +60,9 @@ export async function storePayments(
     FROM made`;
   await client.query('SET synchronous_commit = off');
   // A compressed value is copied unchanged from a table; a parameter would be compressed for each row.
-  await client.query('CREATE TEMPORARY TABLE sample AS SELECT $1::bytea AS record, $2::bytea AS answer', [
+  await client.query('CREATE TEMPORARY TABLE sample AS SELECT $1::bytea AS record, $2::bytea AS response', [
     record,
-    answer,
+    response,
   ]);
   const indexes = count - stored > BUILT_AT_THE_END ? await dropIndexes(client) : [];
   for (let first = stored + 1; first <= count; first += BATCH) {
@@ -72,6 +73,15 @@ export async function storePayments(
   await client.query('RESET synchronous_commit');
   await client.query('VACUUM (ANALYZE) payment, transaction');
   await client.query('CHECKPOINT');
+}
+
+/** Returns the name of the column with a payment's response, which was `answer` at first. */
+export async function responseColumnOf(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT attname AS name FROM pg_attribute
+     WHERE attrelid = 'payment'::regclass AND attname IN ('answer', 'response')`,
+  );
+  return rows[0]?.name ?? 'response';
 }
 
 /** Drops the indexes that belong to no constraint. @returns statements that rebuild them. */

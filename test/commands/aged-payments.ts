@@ -88,10 +88,10 @@ export function personal(): RequestJson {
 /** Returns the columns that contain the person's name in any row. */
 export async function namings(): Promise<string[]> {
   const rows = await tables.query(`
-    SELECT 'record' AS at, record AS bytes FROM payment UNION ALL SELECT 'answer', answer FROM payment
-    UNION ALL SELECT 'answered record', answered_record FROM payment
-    UNION ALL SELECT 'response', response FROM transaction
-    UNION ALL SELECT 'response record', response_record FROM transaction`);
+    SELECT 'payment.record' AS at, record AS bytes FROM payment UNION ALL SELECT 'payment.response', response FROM payment
+    UNION ALL SELECT 'payment.response_record', response_record FROM payment
+    UNION ALL SELECT 'transaction.response', response FROM transaction
+    UNION ALL SELECT 'transaction.response_record', response_record FROM transaction`);
   return rows
     .filter(({ bytes }) => (bytes as Buffer | null)?.includes(PERSON))
     .map(({ at }) => String(at))

@@ -9,8 +9,8 @@ it('a retention run that is killed leaves each payment either whole or erased, a
   const paid = await pay(personal());
   // Copies with new ids, which the database makes faster than the service could.
   await tables.query(
-    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer, merchant_order_id, card_last_four)
-     SELECT gen_random_uuid(), account_id, 'copy ' || n, request_hash, request_shape, status, record, answer, merchant_order_id, card_last_four
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, response, merchant_order_id, card_last_four)
+     SELECT gen_random_uuid(), account_id, 'copy ' || n, request_hash, request_shape, status, record, response, merchant_order_id, card_last_four
      FROM payment, generate_series(1, 1500) AS n WHERE id = $1`,
     [paid.payment.id],
   );

@@ -49,7 +49,7 @@ function keepingClaim(): Claim {
 function keepingChange({ paymentId, transactionId, vault }: Claim): StoredChange {
   return {
     ...{ accountId: ACCOUNT_ONE, paymentId, version: 0, event: 'payment.purchase' },
-    ...{ status: 'SUCCEEDED', record: Buffer.from('approved'), response: Buffer.from('answer') },
+    ...{ status: 'SUCCEEDED', record: Buffer.from('approved'), response: Buffer.from('response') },
     transaction: {
       ...{ id: transactionId, status: 'SUCCEEDED', reference: undefined, providerPaymentId: undefined },
       ...{ awaitsPayer: false, fence: 0, isFenced: false, checkInS: undefined },

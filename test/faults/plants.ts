@@ -106,7 +106,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     replacement: `const text = \`
     WITH taken AS (
       UPDATE payment SET open_operation = $3::uuid, version = version + 1, status = $4, record = $5, updated_at = now(),
-        answered_record = CASE WHEN answer IS NOT NULL THEN coalesce(answered_record, record) END
+        response_record = CASE WHEN response IS NOT NULL THEN coalesce(response_record, record) END
       WHERE account_id = $1 AND id = $2 RETURNING id
     )
     INSERT INTO transaction (account_id, payment_id, id, type, parent_id, connection_id, connection_identity, status,

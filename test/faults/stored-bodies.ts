@@ -11,9 +11,9 @@ export async function storedBodies(world: World): Promise<Map<string, string>> {
   const responses = await openStoredResponses({ query } as unknown as Database);
   const bodies = new Map<string, string>();
   const sql =
-    'SELECT id, answer, coalesce(answered_record, record) AS shown FROM payment WHERE answer IS NOT NULL';
-  for (const { id, answer, shown } of await world.query(sql)) {
-    const stored = { record: shown as Buffer, answer: answer as Buffer };
+    'SELECT id, response, coalesce(response_record, record) AS shown FROM payment WHERE response IS NOT NULL';
+  for (const { id, response, shown } of await world.query(sql)) {
+    const stored = { record: shown as Buffer, response: response as Buffer };
     bodies.set(String(id), `${restBody(await readResponse(responses, stored))}`);
   }
   return bodies;

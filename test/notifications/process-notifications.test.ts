@@ -242,7 +242,7 @@ describe('notifications', () => {
     const payment = await payments.pay();
     // The state after the claim: the lease has not ended, and no response was sent.
     await payments.tables.query("UPDATE transaction SET fence = 0, check_at = now() + interval '1 minute'");
-    await payments.tables.query('UPDATE payment SET answer = NULL');
+    await payments.tables.query('UPDATE payment SET response = NULL');
     const mute = connectionOf({ lookUp: undefined });
     await notify(mute, { transactionId: transactionOf(payment), minorUnits: 10_000 });
     expect(results).toEqual([]);

@@ -190,8 +190,8 @@ describe('an outcome that cannot be written', () => {
     const headers = headersOne();
     const reply = await clients.create('rest', cardPayment(), headers);
     expect([reply.status, reply.reason]).toEqual([500, 'INTERNAL_ERROR']);
-    const [stored] = await tables.query('SELECT status, answer FROM payment');
-    expect(stored).toEqual({ status: 'PENDING', answer: null });
+    const [stored] = await tables.query('SELECT status, response FROM payment');
+    expect(stored).toEqual({ status: 'PENDING', response: null });
     expect((await clients.create('rest', cardPayment(), headers)).reason).toBe('REQUEST_IN_PROGRESS');
     expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
   });

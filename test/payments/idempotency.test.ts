@@ -75,7 +75,7 @@ const held: KeyHolder = {
   requestHash: Buffer.alloc(32, 1),
   requestShape: Buffer.alloc(16, 1),
   record: Buffer.from('record'),
-  answer: undefined,
+  response: undefined,
 };
 
 describe('a held key', () => {
@@ -104,24 +104,26 @@ describe('a held key', () => {
   const patience = { waitMs: 1_000, retryAfterS: 1, pause: async () => {} };
 
   it('a held key is read again until there is a response', async () => {
-    const answer = Buffer.from('answer');
+    const response = Buffer.from('response');
     let reads = 0;
-    const read = async () => ({ ...held, ...(++reads === 3 && { answer }) });
-    expect(await awaitResponse(held, read, patience)).toMatchObject({ answer });
+    const read = async () => ({ ...held, ...(++reads === 3 && { response }) });
+    expect(await awaitResponse(held, read, patience)).toMatchObject({ response });
     expect(reads).toBe(3);
   });
 
   it('a held key that was never read is read, and is read again if no payment with it is found', async () => {
-    const answer = Buffer.from('answer');
-    const readings = [undefined, { ...held, answer }];
-    expect(await awaitResponse(undefined, async () => readings.shift(), patience)).toMatchObject({ answer });
+    const response = Buffer.from('response');
+    const readings = [undefined, { ...held, response }];
+    expect(await awaitResponse(undefined, async () => readings.shift(), patience)).toMatchObject({
+      response,
+    });
     expect(readings).toEqual([]);
   });
 
   it('a held key is read after pauses that double up to a quarter of a second', async () => {
     const pauses: number[] = [];
     const pause = async (ms: number) => void pauses.push(ms);
-    const read = async () => ({ ...held, ...(pauses.length === 8 && { answer: Buffer.from('answer') }) });
+    const read = async () => ({ ...held, ...(pauses.length === 8 && { response: Buffer.from('response') }) });
     await awaitResponse(held, read, { ...patience, waitMs: 60_000, pause });
     expect(pauses).toEqual([10, 20, 40, 80, 160, 250, 250, 250]);
   });

@@ -136,7 +136,7 @@ describe('a repeat of the same request', () => {
         expect((await clients.create(protocol, request, headers)).record).toBe(first.record);
       }
     }
-    await tables.query('UPDATE payment SET answer = NULL WHERE id = $1', [idOf(first)]);
+    await tables.query('UPDATE payment SET response = NULL WHERE id = $1', [idOf(first)]);
     for (const request of requests) {
       expect((await clients.create('rest', request, headers)).reason).toBe('REQUEST_IN_PROGRESS');
     }

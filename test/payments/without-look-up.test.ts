@@ -73,7 +73,7 @@ it('a payment that can be neither looked up nor canceled gets the response PENDI
 it('a notification prompts a look-up of an open outcome at once, with its provider id', async () => {
   const attempt = await claimAttempt(database);
   await check(connectionOf(UNKNOWN));
-  await tables.query("UPDATE payment SET answer = 'PENDING'");
+  await tables.query("UPDATE payment SET response = 'PENDING'");
   const hint = { providerPaymentId: 'pi_1' };
   const news = { ...hint, transactionId: attempt.transactionId };
   expect(await notified(depsOf(UNKNOWN), 'scripted', news)).toBe('waiting');
@@ -104,7 +104,7 @@ it('an unanswered look-up after a notification is repeated in two seconds, even 
 
 it('notifications never close an attempt, however many come', async () => {
   const attempt = await claimAttempt(database);
-  await tables.query("UPDATE payment SET answer = 'PENDING'");
+  await tables.query("UPDATE payment SET response = 'PENDING'");
   for (let i = 0; i < 6; i++) {
     await notified(depsOf(UNKNOWN), 'scripted', attempt);
     await tables.query('DELETE FROM notification');

@@ -49,8 +49,8 @@ function writeApproval(query: Parameters<typeof depsOf>[0]) {
 }
 
 const row = { result: 'written', fence: 1, has_event: false, earlier_response: null, earlier_record: null };
-const earlier = { answer: Buffer.from('answer'), record: Buffer.from('record') };
-const later = { ...row, earlier_response: earlier.answer, earlier_record: earlier.record };
+const earlier = { response: Buffer.from('response'), record: Buffer.from('record') };
+const later = { ...row, earlier_response: earlier.response, earlier_record: earlier.record };
 
 describe('writing the outcome of an attempt', () => {
   it.each<[string, unknown[], unknown, (id: string) => unknown[]]>([

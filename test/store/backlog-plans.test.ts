@@ -25,7 +25,7 @@ beforeAll(async () => {
   // A provider has stopped responding: its newest transactions are open. All payments have the same order and
   // reference.
   await tables.query(
-    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer,
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, response,
        merchant_order_id, card_last_four)
      SELECT gen_random_uuid(), $1, 'key-' || n, '', '', CASE n WHEN 1 THEN 'IN_DISPUTE' ELSE 'SUCCEEDED' END, '', '', 'one order', '4242'
      FROM generate_series(1, 20000) n`,

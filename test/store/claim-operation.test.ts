@@ -34,7 +34,7 @@ describe('claiming an operation', () => {
         version: 2,
         status: 'CLAIMED',
         record: Buffer.from('claimed'),
-        answered_record: Buffer.from('approved'),
+        response_record: Buffer.from('approved'),
       },
     ]);
     const [payment] = await row('payment', base.paymentId);
@@ -62,13 +62,13 @@ describe('claiming an operation', () => {
     expect(Number(transaction?.check_at) - Number(transaction?.created_at)).toBe(LEASE_S * 1000);
   });
 
-  it('a claim of an operation keeps the first answered record, and stores none for a payment without a response', async () => {
-    const base = await approved({ payment: "answered_record = 'first'" });
+  it('a claim of an operation keeps the record of the first response, and stores none for a payment without a response', async () => {
+    const base = await approved({ payment: "response_record = 'first'" });
     await claimOperation(database, claimOf(base));
-    expect((await paymentRow())?.answered_record).toEqual(Buffer.from('first'));
-    await tables.query('UPDATE payment SET open_operation = NULL, answer = NULL');
+    expect((await paymentRow())?.response_record).toEqual(Buffer.from('first'));
+    await tables.query('UPDATE payment SET open_operation = NULL, response = NULL');
     await claimOperation(database, claimOf(base, { version: 2, merchantReference: 'another' }));
-    expect((await paymentRow())?.answered_record).toBeNull();
+    expect((await paymentRow())?.response_record).toBeNull();
   });
 
   const ALL = 5_575n;

@@ -13,14 +13,14 @@ const ERASED = Buffer.from('erased');
 it('all responses to the operations of an old payment are erased, and read at most 100 at a time', async () => {
   const paymentId = randomUUID();
   await tables.query(
-    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer, created_at, updated_at)
-     VALUES ($1, $2, 'old', '', '', 'SUCCEEDED', 'record', 'answer', now() - interval '90 days', now() - interval '90 days')`,
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, response, created_at, updated_at)
+     VALUES ($1, $2, 'old', '', '', 'SUCCEEDED', 'record', 'response', now() - interval '90 days', now() - interval '90 days')`,
     [paymentId, ACCOUNT_ONE],
   );
   await tables.query(
     `INSERT INTO transaction (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units,
        currency, capture, type, method, response, response_record)
-     SELECT gen_random_uuid(), $1, $2, 'one', 'one', 'SUCCEEDED', 1, 'USD', false, 'REFUND', 'REFUND', 'answer', 'record'
+     SELECT gen_random_uuid(), $1, $2, 'one', 'one', 'SUCCEEDED', 1, 'USD', false, 'REFUND', 'REFUND', 'response', 'record'
      FROM generate_series(1, $3)`,
     [paymentId, ACCOUNT_ONE, OPERATIONS],
   );
@@ -38,7 +38,7 @@ it('all responses to the operations of an old payment are erased, and read at mo
       }, timeoutMs),
   };
   const erase = {
-    payment: () => ({ record: ERASED, answer: ERASED, answeredRecord: null }),
+    payment: () => ({ record: ERASED, response: ERASED, responseRecord: null }),
     operation: () => ({ response: ERASED, responseRecord: ERASED }),
   };
   expect(await erasePayments(watched, ACCOUNT_ONE, 30, erase)).toMatchObject({ due: 1 });

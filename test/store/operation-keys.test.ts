@@ -20,7 +20,7 @@ async function claimed(name: string, changes: Partial<OperationClaim> = {}): Pro
 
 const holderOf = ({ paymentId, requestHash, requestShape, record }: OperationClaim) => ({
   ...{ paymentId, requestHash, requestShape, record },
-  answer: undefined,
+  response: undefined,
 });
 /** Returns what findOperationByKey should find for a repeat of this claim, whether by idempotency key or reference. */
 const keyed = (claim: OperationClaim) => ({
@@ -70,7 +70,7 @@ describe('looking up an operation', () => {
     const claim = await claimed('capture');
     await writeChange(database, {
       ...{ accountId: ACCOUNT_ONE, paymentId: claim.paymentId, version: 2, status: 'SUCCEEDED' },
-      ...{ record: Buffer.from('answered'), event: '', response: Buffer.from('response') },
+      ...{ record: Buffer.from('responded'), event: '', response: Buffer.from('response') },
       books: { captured: 575n, refunded: 0n, isReleased: false },
       transaction: {
         ...{
@@ -84,9 +84,13 @@ describe('looking up an operation', () => {
       },
     });
     await tables.query("UPDATE payment SET record = 'moved on'");
-    const answered = { ...holderOf(claim), record: Buffer.from('answered'), answer: Buffer.from('response') };
-    expect(await byKey(claim)).toEqual({ ...keyed(claim), ...answered });
-    expect(await byId(claim)).toEqual(answered);
+    const responded = {
+      ...holderOf(claim),
+      record: Buffer.from('responded'),
+      response: Buffer.from('response'),
+    };
+    expect(await byKey(claim)).toEqual({ ...keyed(claim), ...responded });
+    expect(await byId(claim)).toEqual(responded);
   });
 
   it('an operation is found by its reference, unless another operation has the key', async () => {

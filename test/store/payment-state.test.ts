@@ -21,7 +21,7 @@ const stateOf = async ({ paymentId }: { paymentId: string }, accountId = ACCOUNT
   return state;
 };
 const unanswered = async (payment: { paymentId: string }) =>
-  (await stateOf(payment)).transactions.map(({ isUnanswered }) => isUnanswered);
+  (await stateOf(payment)).transactions.map(({ awaitsResponse }) => awaitsResponse);
 
 describe('reading the state of a payment', () => {
   it('the state of a payment has its transactions, oldest first, and no rows of other accounts', async () => {
@@ -38,12 +38,12 @@ describe('reading the state of a payment', () => {
     const own = {
       ...{ type: 'PURCHASE', status: 'SUCCEEDED', parentId: undefined, minorUnits: 5_575n, currency: 'USD' },
       ...{ connectionId: 'scripted', connectionIdentity: 'scripted', capture: false, reference: 'theirs' },
-      ...{ isFinal: false, vaultedToken: base.vaultedToken, awaitsPayer: false, isUnanswered: false },
+      ...{ isFinal: false, vaultedToken: base.vaultedToken, awaitsPayer: false, awaitsResponse: false },
     };
     const operation = {
       ...{ type: 'CAPTURE', status: 'PENDING', parentId: base.transactionId, minorUnits: 575n },
       ...{ connectionIdentity: 'scripted account', reference: undefined, isFinal: true },
-      ...{ vaultedToken: undefined, isUnanswered: true },
+      ...{ vaultedToken: undefined, awaitsResponse: true },
     };
     const state = await stateOf(base);
     expect(state).toEqual({
@@ -126,17 +126,17 @@ it('an idempotency key is found, with its payment, only in its own account', asy
   const [one, two] = [await claimAttempt(database), await claimAttempt(database)];
   await writeChange(database, changeOf(one, 'ONE'));
   const { otherAccount } = await addBystanders(tables, one.paymentId);
-  await tables.query("UPDATE payment SET answer = 'of the other account' WHERE account_id = $1", [
+  await tables.query("UPDATE payment SET response = 'of the other account' WHERE account_id = $1", [
     otherAccount,
   ]);
   const find = ({ idempotencyKey }: OpenAttempt, account = ACCOUNT_ONE) =>
     findByKey(database, account, idempotencyKey);
   expect(await find(one)).toEqual({
     ...{ paymentId: one.paymentId, requestHash: Buffer.alloc(32), requestShape: Buffer.alloc(16) },
-    ...{ record: recordOf('ONE'), answer: responseOf('ONE') },
+    ...{ record: recordOf('ONE'), response: responseOf('ONE') },
   });
-  expect(await find(two)).toMatchObject({ paymentId: two.paymentId, answer: undefined });
-  expect(await find(one, otherAccount)).toMatchObject({ answer: Buffer.from('of the other account') });
+  expect(await find(two)).toMatchObject({ paymentId: two.paymentId, response: undefined });
+  expect(await find(one, otherAccount)).toMatchObject({ response: Buffer.from('of the other account') });
   expect(await find({ ...one, idempotencyKey: 'another key' })).toBeUndefined();
   expect(await find(two, otherAccount)).toBeUndefined();
 });

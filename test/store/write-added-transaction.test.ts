@@ -59,7 +59,7 @@ describe('a transaction made at the provider', () => {
     // The writer has no lease on a transaction.
     expect(written).toEqual({
       ...{ kind: 'written', fence: undefined, event: false },
-      earlier: { record: Buffer.from('approved'), answer: Buffer.from('answer') },
+      earlier: { record: Buffer.from('approved'), response: Buffer.from('response') },
     });
     expect(await rows()).toMatchObject([
       {

@@ -52,7 +52,7 @@ describe('the outcome of an operation', () => {
       ...{ status: 'DONE', record: recordOf('DONE'), version: 3, event_sequence: 2, open_operation: null },
       ...{ captured_minor_units: '575', refunded_minor_units: '7', released: true },
       // The payment's own response does not change.
-      ...{ answer: Buffer.from('answer'), answered_record: Buffer.from('approved') },
+      ...{ response: Buffer.from('response'), response_record: Buffer.from('approved') },
     });
     expect(Number(operation?.updated_at)).toBeGreaterThan(Number(operation?.created_at));
     expect(payment?.updated_at).toEqual(operation?.updated_at);
@@ -90,7 +90,7 @@ describe('the outcome of an operation', () => {
   it('later changes return the operation’s first response and do not replace it', async () => {
     const claim = await claimed();
     await write(claim, 'FIRST', OPEN);
-    const earlier = { record: recordOf('FIRST'), answer: responseOf('FIRST') };
+    const earlier = { record: recordOf('FIRST'), response: responseOf('FIRST') };
     const second = { version: 3, fence: 1 };
     expect(await write(claim, 'SECOND', second)).toMatchObject({ kind: 'written', earlier });
     expect(await write(claim, 'SECOND', second)).toMatchObject({ kind: 'written', event: false, earlier });

@@ -50,7 +50,7 @@ const WAYS = {
 
 /** The result of the first write by the claimer, with no webhook to notify. */
 const WRITTEN = { kind: 'written', fence: 1, event: false, earlier: undefined };
-const earlierOf = (name: string) => ({ record: recordOf(name), answer: responseOf(name) });
+const earlierOf = (name: string) => ({ record: recordOf(name), response: responseOf(name) });
 
 const everything = async () => [
   await tables.query('SELECT * FROM payment ORDER BY account_id, id'),
@@ -97,8 +97,8 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
       ...[attempt.paymentId, ACCOUNT_ONE],
     ]);
     expect(payment).toMatchObject({
-      ...{ status: 'SUCCEEDED', record: recordOf('SUCCEEDED'), answer: responseOf('SUCCEEDED') },
-      answered_record: null,
+      ...{ status: 'SUCCEEDED', record: recordOf('SUCCEEDED'), response: responseOf('SUCCEEDED') },
+      response_record: null,
     });
     expect(before).toHaveLength(2);
     expect(await beside()).toEqual(before);
@@ -121,7 +121,7 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     const attempt = await claimAttempt(database);
     const response = Buffer.from('rendered by one schema');
     await write(attempt, 'FIRST', { ...OPEN, response });
-    const earlier = { record: recordOf('FIRST'), answer: response };
+    const earlier = { record: recordOf('FIRST'), response };
     expect(await write(attempt, 'SECOND', { version: 1, fence: 1, response })).toMatchObject({ earlier });
     expect(await write(attempt, 'SECOND', { version: 1, fence: 1, response })).toMatchObject({ earlier });
   });

@@ -85,11 +85,11 @@ describe('beginning the next attempt', () => {
       { lease_s: null, is_changed: true },
       { lease_s: LEASE_S, is_changed: false },
     ]);
-    const columns = 'status, record, answer, version, event_sequence';
+    const columns = 'status, record, response, version, event_sequence';
     const where = 'WHERE account_id = $1 AND id = $2';
     expect(
       await tables.query(`SELECT ${columns} FROM payment ${where}`, [ACCOUNT_ONE, attempt.paymentId]),
-    ).toEqual([{ status: 'PENDING', record: next.record, answer: null, version: 1, event_sequence: 0 }]);
+    ).toEqual([{ status: 'PENDING', record: next.record, response: null, version: 1, event_sequence: 0 }]);
   });
 
   it('beginning the next attempt again after a lost acknowledgement succeeds, but adds no attempt', async () => {

@@ -123,8 +123,8 @@ describe.each(STATEMENTS)('concurrent changes, by the statement for rows of $row
     const [pending, rows] = await write('PENDING', { ...OPEN, ...names, awaitsPayer: true });
     expect(pending).toEqual({ kind: 'written', fence: 1, event: true, earlier: undefined });
     expect(rows).toMatchObject({
-      ...{ status: 'PENDING', record: recordOf('PENDING'), answer: responseOf('PENDING'), version: 1 },
-      ...{ answered_record: null, transaction_status: 'PENDING', reference: 'theirs', awaits_payer: true },
+      ...{ status: 'PENDING', record: recordOf('PENDING'), response: responseOf('PENDING'), version: 1 },
+      ...{ response_record: null, transaction_status: 'PENDING', reference: 'theirs', awaits_payer: true },
       provider_payment_id: 'their id',
       ...{ check_in: 60, fence: 1, payment_is_new: true, transaction_is_new: true, event_sequence: 1 },
       events: [
@@ -134,14 +134,14 @@ describe.each(STATEMENTS)('concurrent changes, by the statement for rows of $row
     const newer = { reference: 'theirs, newer', providerPaymentId: 'their newer id' };
     const later = { ...OPEN, ...newer, version: 1, fence: 1, event: 'payment.capture' };
     const [, moved] = await write('LATER', later);
-    expect(moved).toMatchObject({ record: recordOf('LATER'), answered_record: recordOf('PENDING') });
+    expect(moved).toMatchObject({ record: recordOf('LATER'), response_record: recordOf('PENDING') });
     // A known outcome needs no fence, and leaves the next check unchanged.
     const [again, done] = await write('DONE', { version: 2, fence: 7 });
-    const earlier = { record: recordOf('PENDING'), answer: responseOf('PENDING') };
+    const earlier = { record: recordOf('PENDING'), response: responseOf('PENDING') };
     expect(again).toEqual({ kind: 'written', fence: undefined, event: true, earlier });
     expect(done).toMatchObject({
-      ...{ status: 'DONE', record: recordOf('DONE'), answer: responseOf('PENDING'), event_sequence: 3 },
-      ...{ answered_record: recordOf('PENDING'), transaction_status: 'DONE', reference: 'theirs, newer' },
+      ...{ status: 'DONE', record: recordOf('DONE'), response: responseOf('PENDING'), event_sequence: 3 },
+      ...{ response_record: recordOf('PENDING'), transaction_status: 'DONE', reference: 'theirs, newer' },
       provider_payment_id: 'their newer id',
       ...{ awaits_payer: false, fence: 3 },
     });
@@ -150,7 +150,7 @@ describe.each(STATEMENTS)('concurrent changes, by the statement for rows of $row
   /** Returns everything that a change writes for a payment, with times relative to each other. */
   async function rowsOf({ paymentId }: OpenAttempt) {
     const [row] = await tables.query(
-      `SELECT p.status, p.record, p.answer, p.answered_record, p.event_sequence, p.version, t.status AS transaction_status,
+      `SELECT p.status, p.record, p.response, p.response_record, p.event_sequence, p.version, t.status AS transaction_status,
          t.reference, t.provider_payment_id, t.awaits_payer, t.fence,
          CASE WHEN t.fence = p.version THEN extract(epoch FROM t.check_at - t.updated_at)::integer END AS check_in,
          p.updated_at > '2026-01-01' AS payment_is_new, t.updated_at > '2026-01-01' AS transaction_is_new,

@@ -21,7 +21,7 @@ export async function approvedPayment(
     version: 0,
     status: 'SUCCEEDED',
     record: Buffer.from('approved'),
-    response: Buffer.from('answer'),
+    response: Buffer.from('response'),
     event: '',
     transaction: {
       ...{

@@ -16,7 +16,7 @@ export const RESPONSES: StoredResponses = { own: Buffer.from('own'), body: async
 
 /** Returns the id and the status in the response stored for a key; undefined if there is no response. */
 export function shownUnder(holder: KeyHolder | undefined): string | undefined {
-  if (!holder?.answer) return undefined;
+  if (!holder?.response) return undefined;
   const { id, status } = decodeRecord(holder.record);
   return `${id} ${Payment_Status[status]}`;
 }

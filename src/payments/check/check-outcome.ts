@@ -79,7 +79,7 @@ export async function checkOutcome(
   const outcome = connection.lookUp ? reported : withoutLookUp(reported, found, isLast);
   // An operation, or an attempt at a provider without a look-up, gets its response here: PENDING while the outcome is
   // unknown. Any other attempt gets its response once the outcome is known; until then its key is in progress.
-  const mustRespond = transaction.isUnanswered && (isOperation(transaction.type) || !connection.lookUp);
+  const mustRespond = transaction.awaitsResponse && (isOperation(transaction.type) || !connection.lookUp);
   if (!mustRespond && isNothingNew(outcome, found, isLast)) {
     // Without a look-up, no query went unanswered.
     const isSilent = !isAnswered(reported) && reported !== NO_LOOK_UP;
@@ -120,7 +120,7 @@ async function checkClosing(
   deps.checked.learned({ transactionId: attempt.id, connectionId: attempt.connectionId }, reported);
   const isEnd = !isOpen(attempt) || reported.kind === 'approved' || isEndWithoutMoney(reported);
   // The cancel of a process that died gets its response from its own check.
-  const mustRespond = closing.isUnanswered && closing.id === leased.transactionId;
+  const mustRespond = closing.awaitsResponse && closing.id === leased.transactionId;
   if (!isEnd && !mustRespond) {
     return { result: isAnswered(reported) ? 'unchanged' : 'unanswered', checkInS, fence };
   }

@@ -61,7 +61,7 @@ export type TransactionChange = {
 /** A transaction that a change adds, as columns. */
 export type AddedTransaction = Omit<
   TransactionRow,
-  'status' | 'awaitsPayer' | 'isUnanswered' | 'ageMs' | 'reportedAt'
+  'status' | 'awaitsPayer' | 'awaitsResponse' | 'ageMs' | 'reportedAt'
 > & {
   readonly status: Transaction_Status;
   /** Time of the reported event according to the provider, if known. */

@@ -55,7 +55,7 @@ export type TransactionRow = {
   /**
    * true: the call that began the transaction has no stored response. If the transaction is also due, its process died.
    */
-  readonly isUnanswered: boolean;
+  readonly awaitsResponse: boolean;
   /** Time since the transaction was stored, just before it was sent, according to the database's clock. */
   readonly ageMs: number;
 };

@@ -23,10 +23,10 @@ export function timeLeftMs(
 
 /** Returns true if an outcome adds nothing to the shown state: it is unknown, or the payer has yet to act. */
 export function isNothingNew(outcome: Outcome, found: TransactionInState, isLast: boolean): boolean {
-  const { isUnanswered } = found.transaction;
+  const { awaitsResponse } = found.transaction;
   if (outcome.kind === 'unknown') return true;
   if (isOpenAttempt(found.transaction)) {
-    return !isUnanswered && (outcome.kind === 'to_complete' || isSameAsShown(outcome, found));
+    return !awaitsResponse && (outcome.kind === 'to_complete' || isSameAsShown(outcome, found));
   }
   if (outcome.kind === 'to_complete' || (outcome.kind === 'redirect' && !isLast)) return true;
   return isPendingAsShown(outcome, found);

@@ -5,9 +5,9 @@ import { type Cursor, STEP_TIMEOUT_MS, type Step } from './sweep.ts';
 /** The bytes of a payment that contain personal data. */
 export type StoredRecords = {
   readonly record: Uint8Array;
-  readonly answer: Uint8Array;
+  readonly response: Uint8Array;
   /** null while it is the same as the record. */
-  readonly answeredRecord: Uint8Array | null;
+  readonly responseRecord: Uint8Array | null;
 };
 
 /** The bytes of an operation's transaction that contain personal data. */
@@ -30,7 +30,7 @@ const RESPONSES_READ = 100;
 const SCAN_PAYMENTS = `
   SELECT p.id, p.created_at::text AS "createdAt",
     (p.personal_data_erased_at IS NULL OR p.personal_data_erased_at < p.updated_at)
-      AND p.updated_at < now() - make_interval(days => $2) AND p.answer IS NOT NULL AND p.open_operation IS NULL
+      AND p.updated_at < now() - make_interval(days => $2) AND p.response IS NOT NULL AND p.open_operation IS NULL
       AND p.status NOT IN ('READY_TO_PAY', 'PENDING', 'IN_DISPUTE')
       AND NOT EXISTS (
         SELECT 1 FROM transaction t
@@ -44,10 +44,10 @@ const SCAN_PAYMENTS = `
 // The scan took no locks. An operation that has begun since has changed the payment's row, which then no longer
 // matches.
 const LOCK_PAYMENTS = `
-  SELECT p.id, p.record, p.answer, p.answered_record AS "answeredRecord"
+  SELECT p.id, p.record, p.response, p.response_record AS "responseRecord"
   FROM payment p
   WHERE p.account_id = $1 AND p.id = ANY ($2::uuid[]) AND p.updated_at < now() - make_interval(days => $3)
-    AND p.open_operation IS NULL AND p.answer IS NOT NULL
+    AND p.open_operation IS NULL AND p.response IS NOT NULL
   ORDER BY p.id FOR UPDATE SKIP LOCKED`;
 // Each response contains a whole record, so the responses of a payment with many operations may not fit in memory.
 const READ_RESPONSES = `
@@ -59,9 +59,9 @@ const READ_RESPONSES = `
 // Raises the version, so that an operation planned on the record with personal data is planned again.
 const WRITE_PAYMENTS = `
   UPDATE payment p
-  SET record = erased.record, answer = erased.answer, answered_record = erased.answered_record, card_fingerprint = NULL,
+  SET record = erased.record, response = erased.response, response_record = erased.response_record, card_fingerprint = NULL,
     version = p.version + 1, personal_data_erased_at = now()
-  FROM unnest($2::uuid[], $3::bytea[], $4::bytea[], $5::bytea[]) AS erased(id, record, answer, answered_record)
+  FROM unnest($2::uuid[], $3::bytea[], $4::bytea[], $5::bytea[]) AS erased(id, record, response, response_record)
   WHERE p.account_id = $1 AND p.id = erased.id`;
 const WRITE_RESPONSES = `
   UPDATE transaction t SET response = erased.response, response_record = erased.response_record
@@ -114,8 +114,8 @@ function rewrite(
       accountId,
       locked,
       payments.map(({ record }) => record),
-      payments.map(({ answer }) => answer),
-      payments.map(({ answeredRecord }) => answeredRecord),
+      payments.map(({ response }) => response),
+      payments.map(({ responseRecord }) => responseRecord),
     ]);
     let last: string | undefined = NIL_UUID;
     while (last !== undefined) {

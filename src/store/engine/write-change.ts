@@ -71,7 +71,7 @@ export type WrittenChange =
       /** true: there is an event to relay. */
       readonly event: boolean;
       /** The response stored before this change, which takes precedence over the change's own. */
-      readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
+      readonly earlier: { readonly record: Uint8Array; readonly response: Uint8Array } | undefined;
     }
   /** The payment has changed since it was read, so the change must be decided again. */
   | { readonly kind: 'outdated' }
@@ -211,11 +211,11 @@ function byPayment(a: StoredChange, b: StoredChange): number {
 }
 
 function toWritten(row: WrittenRow): WrittenChange {
-  const { earlier_response: answer, earlier_record: record } = row;
+  const { earlier_response: response, earlier_record: record } = row;
   return {
     kind: 'written',
     fence: row.fence ?? undefined,
     event: row.has_event,
-    earlier: answer && record ? { answer, record } : undefined,
+    earlier: response && record ? { record, response } : undefined,
   };
 }

@@ -213,9 +213,9 @@ CREATE TABLE payment (
   record bytea NOT NULL,
   -- The schema with which the first response was rendered (response_schema); null before the response. It never
   -- changes.
-  answer bytea,
+  response bytea,
   -- The record of the first response; null while `record` is still the same.
-  answered_record bytea,
+  response_record bytea,
   -- Sum of its captures, in minor units of its currency; the record contains the same sum as a decimal.
   captured_minor_units bigint NOT NULL DEFAULT 0 CHECK (captured_minor_units >= 0),
   -- Sum of its refunds, likewise.
@@ -713,7 +713,7 @@ BEGIN
   UPDATE payment p
   SET open_operation = the_transaction, version = p.version + 1, status = the_status, record = the_record,
     updated_at = claimed_at,
-    answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END
+    response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END
   FROM transaction base
   WHERE p.account_id = the_account AND p.id = the_payment AND p.version = the_version AND p.open_operation IS NULL
     AND base.account_id = the_account AND base.id = the_base AND base.payment_id = the_payment
@@ -851,16 +851,16 @@ BEGIN
     released = coalesce(new_released, p.released),
     open_operation = CASE WHEN p.open_operation = the_transaction AND new_transaction_status NOT IN ('CREATED', 'PENDING')
       THEN NULL ELSE p.open_operation END,
-    answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END,
-    answer = coalesce(p.answer, new_response),
+    response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END,
+    response = coalesce(p.response, new_response),
     event_sequence = p.event_sequence + CASE WHEN new_event IS NULL THEN 0 ELSE 1 END
   WHERE p.account_id = the_account AND p.id = the_payment AND p.version = the_version
     AND (NOT is_fenced OR the_fence = (
       SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = the_transaction))
-  RETURNING p.event_sequence, p.answer, p.answered_record INTO number, earlier_response, earlier_record;
+  RETURNING p.event_sequence, p.response, p.response_record INTO number, earlier_response, earlier_record;
   IF NOT FOUND THEN
-    SELECT p.version, p.record = new_record AS is_same, coalesce(t.response, p.answer) AS response,
-      CASE WHEN t.response IS NULL THEN p.answered_record ELSE t.response_record END AS shown INTO stored
+    SELECT p.version, p.record = new_record AS is_same, coalesce(t.response, p.response) AS response,
+      CASE WHEN t.response IS NULL THEN p.response_record ELSE t.response_record END AS shown INTO stored
     -- Without a reported transaction, the join looks for the account's id, which no transaction has: a distributed engine
     -- refuses a join whose condition is null.
     FROM payment p LEFT JOIN transaction t
@@ -1033,15 +1033,15 @@ BEGIN
   ), changed AS (
     UPDATE payment p
     SET status = i.status, record = i.record, version = i.version + 1, updated_at = i.written_at,
-      answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END,
-      answer = coalesce(p.answer, i.response),
+      response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END,
+      response = coalesce(p.response, i.response),
       event_sequence = p.event_sequence + CASE WHEN i.event IS NULL THEN 0 ELSE 1 END
     FROM input i
     WHERE p.account_id = i.account_id AND p.id = i.payment_id AND p.version = i.version
       AND (NOT i.is_fenced OR i.fence = (
         SELECT t.fence FROM transaction t WHERE t.account_id = i.account_id AND t.id = i.transaction_id))
-    RETURNING i.n, p.event_sequence, CASE WHEN p.answered_record <> i.record THEN p.answer END AS response,
-      p.answered_record
+    RETURNING i.n, p.event_sequence, CASE WHEN p.response_record <> i.record THEN p.response END AS response,
+      p.response_record
   ), moved AS (
     UPDATE transaction t
     SET status = i.transaction_status, reference = coalesce(i.reference, t.reference),
@@ -1062,7 +1062,7 @@ BEGIN
   SELECT c.n,
     CASE WHEN m.n IS NULL OR (m.is_fenced AND m.fence IS NULL) THEN raise_lost_1() ELSE m.fence END,
     EXISTS (SELECT 1 FROM told JOIN input i ON i.payment_id = told.payment_id WHERE i.n = c.n),
-    c.response, CASE WHEN c.response IS NOT NULL THEN c.answered_record END
+    c.response, CASE WHEN c.response IS NOT NULL THEN c.response_record END
   FROM changed c LEFT JOIN moved m ON m.n = c.n;
 END $$;
 
@@ -1110,15 +1110,15 @@ BEGIN
     ), changed AS (
       UPDATE payment p
       SET status = i.status, record = i.record, version = i.version + 1, updated_at = i.written_at,
-        answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END,
-        answer = coalesce(p.answer, i.response),
+        response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END,
+        response = coalesce(p.response, i.response),
         event_sequence = p.event_sequence + CASE WHEN i.event IS NULL THEN 0 ELSE 1 END
       FROM input i
       WHERE p.account_id = the_account AND p.id = ANY (the_payments) AND p.id = i.payment_id AND p.version = i.version
         AND (NOT i.is_fenced OR i.fence = (
           SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = i.transaction_id))
-      RETURNING i.n, p.event_sequence, CASE WHEN p.answered_record <> i.record THEN p.answer END AS response,
-        p.answered_record
+      RETURNING i.n, p.event_sequence, CASE WHEN p.response_record <> i.record THEN p.response END AS response,
+        p.response_record
     ), moved AS (
       UPDATE transaction t
       SET status = i.transaction_status, reference = coalesce(i.reference, t.reference),
@@ -1131,7 +1131,7 @@ BEGIN
       RETURNING i.n, i.is_fenced, CASE WHEN t.fence = i.fence + 1 THEN t.fence END AS fence
     )
     SELECT c.n, c.event_sequence, m.fence, m.n IS NULL OR (m.is_fenced AND m.fence IS NULL) AS is_lost, c.response,
-      c.answered_record
+      c.response_record
     FROM changed c LEFT JOIN moved m ON m.n = c.n
   LOOP
     IF written.is_lost THEN
@@ -1141,7 +1141,7 @@ BEGIN
     fence := written.fence;
     has_event := coalesce(new_events[place] = ANY (told_events), false);
     earlier_response := written.response;
-    earlier_record := CASE WHEN written.response IS NOT NULL THEN written.answered_record END;
+    earlier_record := CASE WHEN written.response IS NOT NULL THEN written.response_record END;
     IF has_event THEN
       INSERT INTO event (account_id, id, type, payment_id, sequence, record)
       VALUES (the_account, uuid_v7_1(), new_events[place], the_payments[place], written.event_sequence,

@@ -12,7 +12,7 @@ export type OperationHolder = KeyHolder & {
 };
 
 const COLUMNS = `t.payment_id AS "paymentId", t.request_hash AS "requestHash", t.request_shape AS "requestShape",
-      coalesce(t.response_record, p.record) AS record, t.response AS answer`;
+      coalesce(t.response_record, p.record) AS record, t.response`;
 
 // A key takes precedence: it belongs to one operation, whatever that operation's reference.
 const FIND = {

@@ -1,20 +1,20 @@
 import type { Database, Nullable } from '../engine/database.ts';
 import { firstRow } from '../engine/rows.ts';
 
-/** The payment that holds a key. `answer` is undefined while the payment is in progress. */
+/** The payment that holds a key. `response` is undefined while the payment is in progress. */
 export type KeyHolder = {
   readonly paymentId: string;
   readonly requestHash: Uint8Array;
   readonly requestShape: Uint8Array;
   readonly record: Uint8Array;
-  readonly answer: Uint8Array | undefined;
+  readonly response: Uint8Array | undefined;
 };
 
 const FIND_BY_KEY = {
   name: 'find_by_key',
   text: `
     SELECT id AS "paymentId", request_hash AS "requestHash", request_shape AS "requestShape",
-      coalesce(answered_record, record) AS record, answer
+      coalesce(response_record, record) AS record, response
     FROM payment WHERE account_id = $1 AND idempotency_key = $2`,
 };
 

@@ -20,8 +20,8 @@ const READ = {
       t.connection_identity AS "connectionIdentity", t.amount_minor_units AS "minorUnits", t.currency, t.capture,
       t.reference, t.provider_payment_id AS "providerPaymentId", t.final AS "isFinal",
       t.vaulted_token AS "vaultedToken", t.awaits_payer AS "awaitsPayer", t.reported_at AS "reportedAt",
-      CASE WHEN t.parent_id IS NULL THEN p.answer IS NULL ELSE t.method IS NOT NULL AND t.response IS NULL END
-        AS "isUnanswered",
+      CASE WHEN t.parent_id IS NULL THEN p.response IS NULL ELSE t.method IS NOT NULL AND t.response IS NULL END
+        AS "awaitsResponse",
       extract(epoch FROM now() - t.created_at)::float8 * 1000 AS "ageMs",
       CASE WHEN row_number() OVER (ORDER BY t.created_at, t.id) = 1 THEN p.record END AS record, p.version,
       p.card_fingerprint AS "cardFingerprint", p.captured_minor_units AS "capturedMinorUnits", p.refunded_minor_units AS "refundedMinorUnits",

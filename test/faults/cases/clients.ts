@@ -100,8 +100,9 @@ async function leaveAt(world: World, url: string, point: string): Promise<void> 
 }
 
 async function isAnswered(world: World, order: Order): Promise<boolean> {
-  const rows = await world.query('SELECT 1 FROM payment WHERE idempotency_key = $1 AND answer IS NOT NULL', [
-    order.key,
-  ]);
+  const rows = await world.query(
+    'SELECT 1 FROM payment WHERE idempotency_key = $1 AND response IS NOT NULL',
+    [order.key],
+  );
   return rows.length === 1;
 }

@@ -149,7 +149,7 @@ export const REPLICAS: readonly Case[] = [
 async function answerPending(world: World): Promise<void> {
   await world.query(
     `WITH taken AS (UPDATE transaction SET fence = fence + 1 RETURNING payment_id)
-     UPDATE payment SET answer = '\\x00'::bytea || (SELECT digest FROM response_schema) FROM taken WHERE id = payment_id`,
+     UPDATE payment SET response = '\\x00'::bytea || (SELECT digest FROM response_schema) FROM taken WHERE id = payment_id`,
   );
 }
 

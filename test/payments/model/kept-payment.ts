@@ -49,7 +49,7 @@ const row = (over: Partial<TransactionRow> & Pick<TransactionRow, 'id' | 'type'>
   ...{ status: 'PENDING', parentId: undefined, connectionId: 'one', connectionIdentity: 'one' },
   ...{ minorUnits: AMOUNT, currency: 'USD', capture: false, isFinal: false },
   ...{ reference: undefined, providerPaymentId: undefined, reportedAt: undefined },
-  ...{ vaultedToken: undefined, awaitsPayer: false, isUnanswered: false, ageMs: 0 },
+  ...{ vaultedToken: undefined, awaitsPayer: false, awaitsResponse: false, ageMs: 0 },
   ...over,
 });
 

@@ -34,19 +34,24 @@ const CHALLENGED = { subStatus: Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP 
 const AWAY = { awaitsPayer: true };
 
 it.each<[string, Outcome, TransactionInState, boolean]>([
-  ['an unknown outcome of an attempt without a response', UNKNOWN, found({ isUnanswered: true }), true],
+  ['an unknown outcome of an attempt without a response', UNKNOWN, found({ awaitsResponse: true }), true],
   ['an approval', APPROVED, found(), false],
   ['an approval with the data already shown', { ...APPROVED, providerData: SHOWN }, found(), false],
   ['a redirect of an attempt', REDIRECT, found(), false],
   ['a payer’s agreement to an attempt with a response', TO_COMPLETE, found(), true],
-  ['a payer’s agreement to an attempt without a response', TO_COMPLETE, found({ isUnanswered: true }), false],
+  [
+    'a payer’s agreement to an attempt without a response',
+    TO_COMPLETE,
+    found({ awaitsResponse: true }),
+    false,
+  ],
   ['a decision still to come, with the data already shown', PENDING, found(), true],
   ['a decision still to come, with other data', { ...PENDING, providerData: OTHER }, found(), false],
   ['a decision still to come, when no data is shown', PENDING, found({}, { isPlain: true }), false],
   [
     'a decision still to come, of an attempt without a response',
     PENDING,
-    found({ isUnanswered: true }),
+    found({ awaitsResponse: true }),
     false,
   ],
   ['an approval after a redirect', APPROVED, found({ ...AWAY, status: 'CREATED' }), false],
