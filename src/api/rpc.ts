@@ -1,5 +1,20 @@
+import { randomBytes } from 'node:crypto';
 import type { Http2ServerRequest } from 'node:http2';
-import type { DescMessage, DescMethodUnary, DescService, Message } from '@bufbuild/protobuf';
+import {
+  create,
+  createFileRegistry,
+  type DescMessage,
+  type DescMethodUnary,
+  type DescService,
+  fromBinary,
+  type Message,
+  toBinary,
+} from '@bufbuild/protobuf';
+import {
+  FieldDescriptorProto_Label,
+  FieldDescriptorProto_Type,
+  FileDescriptorProtoSchema,
+} from '@bufbuild/protobuf/wkt';
 import {
   Code,
   ConnectError,
@@ -12,12 +27,14 @@ import {
 import type { FastifyRequest } from 'fastify';
 import type { Reason } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
-import { NESTING_LIMIT } from '#src/wire/parse-json.ts';
+import { NESTING_LIMIT, parseJson } from '#src/wire/parse-json.ts';
+import { readBinary } from '#src/wire/read-binary.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { isOurFault } from './error-handler.ts';
 import { keepReason, reasonIn, rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
+import { checkRest } from './require-valid.ts';
 import type { Handle, ServedService } from './rest.ts';
-import { readUnread, UNREAD_BINARY, UnreadSchema, unreadJson } from './unread-message.ts';
 
 /** Minimum size of a response to compress, if the caller accepts compression. Lists reach it; single records do not. */
 export const COMPRESSED_FROM_BYTES = 16 * 1024;
@@ -154,4 +171,64 @@ export function refusal(error: unknown, onError: (error: unknown) => void): Conn
   const known = toServiceError(error);
   if (isOurFault(known)) onError(error);
   return toConnectError(known);
+}
+
+/*
+ * Connect decodes every message without limits on its content. We therefore give it a message type without fields: the
+ * content stays in unknown fields until we read it with our own rules and limits.
+ */
+
+/**
+ * The field that contains a request decoded from JSON: a secret mark, then the message in binary. Its number is the
+ * highest possible, which no message of ours uses.
+ */
+const FIELD = { name: 'read', jsonName: 'read', number: 2 ** 29 - 1 };
+const MARK = randomBytes(16);
+const file = create(FileDescriptorProtoSchema, {
+  name: 'unread.proto',
+  syntax: 'proto3',
+  messageType: [
+    {
+      name: 'Unread',
+      field: [
+        { ...FIELD, label: FieldDescriptorProto_Label.OPTIONAL, type: FieldDescriptorProto_Type.BYTES },
+      ],
+    },
+  ],
+});
+
+/** The message type that Connect uses for every request. */
+const UnreadSchema = createFileRegistry(file, () => undefined).getMessage('Unread') as DescMessage;
+
+/** Makes Connect read a binary request as a message of unknown fields. */
+const UNREAD_BINARY = { readUnknownFields: true, recursionLimit: 1 };
+
+/**
+ * Makes Connect read a JSON request through a text decoder that applies REST's rules: exact numbers, errors that name
+ * the field, no duplicate values and no unknown enum values.
+ */
+function unreadJson(input: DescMessage): object {
+  const decode = jsonDecoder(input, { protobufJson: true, check: checkRest(input) });
+  const textDecoder = {
+    decode(bytes: Uint8Array): string {
+      try {
+        const read = Buffer.concat([MARK, toBinary(input, decode(parseJson(bytes)))]);
+        return JSON.stringify({ [FIELD.jsonName]: read.toString('base64') });
+      } catch (error) {
+        throw toConnectError(toServiceError(error));
+      }
+    },
+  };
+  return { textDecoder };
+}
+
+/**
+ * Decodes a request that Connect read as UnreadSchema.
+ *
+ * @throws ServiceError as readBinary does.
+ */
+function readUnread(input: DescMessage, unread: Message): Message {
+  const { read } = unread as Message & { readonly read: Uint8Array };
+  if (MARK.equals(read.subarray(0, MARK.length))) return fromBinary(input, read.subarray(MARK.length));
+  return readBinary(input, toBinary(UnreadSchema, unread));
 }

@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type DescMessage, type MessageShape } from '@bufbuild/protobuf';
 import { EmptySchema, type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   CreateWebhookRequestSchema,
@@ -15,10 +15,12 @@ import {
   WebhookSchema,
   WebhookService,
 } from '#gen/payments/v1/webhook_service_pb.js';
-import { type OnceCall, type OnceResponse, onceCallsOf } from '#src/customers/call-once.ts';
+import { callOnce, type OnceCall, type OnceResponse, onceCallsOf } from '#src/customers/call-once.ts';
 import { accountOf, type Caller } from '#src/payments/caller.ts';
+import { type Database, queriesOf, type Run } from '#src/store/engine/database.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
 import type { StoredDelivery } from '#src/store/tables/deliveries.ts';
+import type { WebhookName } from '#src/store/tables/outbox.ts';
 import type { StoredWebhook } from '#src/store/tables/webhooks.ts';
 import {
   deliveriesPage,
@@ -38,7 +40,6 @@ import {
   type WebhookWithSecret,
 } from '#src/webhooks/manage-webhooks.ts';
 import { createdAnswer, onceAnswer } from './customer-service.ts';
-import { manageOnce } from './manage-once.ts';
 import { requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
@@ -184,4 +185,30 @@ function deliveryMessage(delivery: StoredDelivery): Delivery {
 
 function timestampOf(time: Date | undefined): Timestamp | undefined {
   return time && timestampFromDate(time);
+}
+
+/**
+ * Changes webhooks or deliveries, in one transaction with the call's idempotency key (if any), and then wakes the
+ * webhooks. Without a key, a repeated call is a new call.
+ *
+ * @param work returns the response, which is stored for retries and must not contain a secret.
+ * @throws ServiceError as `callOnce` and `work` do.
+ */
+async function manageOnce<Desc extends DescMessage>(
+  deps: ManageDeps,
+  call: OnceCall<Desc>,
+  work: (deps: ManageDeps) => Promise<MessageShape<Desc>>,
+): Promise<OnceResponse<Desc>> {
+  const woken: WebhookName[] = [];
+  const wake: ManageDeps['wake'] = (webhook) => void woken.push(webhook);
+  const response = await callOnce(deps.database, call, (run) =>
+    work({ ...deps, database: within(deps.database, run), wake }),
+  );
+  woken.forEach(deps.wake);
+  return response;
+}
+
+/** Returns a database whose calls run inside the open transaction. */
+function within(database: Database, run: Run): Database {
+  return { ...database, ...queriesOf(run), transaction: (work) => work(run) };
 }

@@ -1,6 +1,6 @@
-import { randomUUIDv7 } from 'node:crypto';
+import { createHash, randomBytes, randomUUIDv7 } from 'node:crypto';
 import { readDataConfig } from '#src/config.ts';
-import { queriesOf } from '#src/store/engine/database.ts';
+import { type Queries, queriesOf } from '#src/store/engine/database.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
 import {
   type Account,
@@ -20,18 +20,16 @@ import {
 import {
   AFTER_ALL_ENTRIES,
   type AuditEntry,
+  type AuditedAction,
   INSTALLATION,
   listActions,
   recordAction,
 } from '#src/store/tables/audit-log.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { USAGE } from './account-usage.ts';
 import { actorOf } from './actor.ts';
-import { closeSandbox, type Session } from './close-sandbox.ts';
 import { withDatabase } from './command-database.ts';
 import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
-import { keyPrefix, newPublicKey, newSecret } from './new-keys.ts';
 import { table } from './table.ts';
 
 /** Error for an object that does not exist. */
@@ -287,6 +285,37 @@ function auditRow({ at, actor, action, subject, detail }: AuditEntry): string[] 
   return [at.toISOString(), actor, action, [subject, detail].filter(Boolean).join('  ')];
 }
 
+/** The usage text of `npm run account`. */
+const USAGE = `Usage: npm run account -- <command>
+
+  create --name <name> [--public-key-may NOTHING|SESSIONS|PAYMENTS]
+                                            creates an account with a public key and a secret
+  list                                      lists the accounts
+  keys <account id>                         lists an account's keys
+  add-public-key <account id>               adds a public key to an account
+  add-secret <account id>                   adds a secret to an account
+  audit <account id>|installation           lists changes to an account or to the installation, oldest first
+  revoke-public-key <public key>            revokes a public key
+  revoke-secret <secret id>                 revokes a secret by the id that "keys" shows
+  close-sandbox                             revokes every key of the sandbox's accounts for good, before live payments
+  public-key-may <account id> NOTHING|SESSIONS|PAYMENTS
+                                            sets what the public key may do without the secret: nothing; pay and read open
+                                            checkout sessions (the default); or also start redirects of any amount
+  authorizations <account id> shown|authorized
+                                            shows authorizations as the interface does (SUCCEEDED, PURCHASE), or as what
+                                            they are (PENDING / AUTHORIZED, AUTHORIZE)
+  origins <account id> <origin>,…|none      lets only pages of these origins call from a browser with the public key alone
+                                            (https://shop.example, http://localhost:3000)
+  display-name <account id> <name>|none     shows payers this name on the checkout page, as the recipient of the payment
+
+create, add-public-key and add-secret take --environment <word>: the keys then start with that word (sandbox_…, prod_…), for
+clients that derive the service's host from their key.
+
+A secret is shown once, when it is created: only its hash is stored. A revoked key stops working within 5 seconds, and a
+setting takes effect within 5 seconds.
+The audit log records every command with its user and host, and the name in ACTOR if set.
+Uses the database named by DATABASE_URL, or else the embedded one (DATA_DIR). The service need not be running.`;
+
 /** Runs the command. */
 export const run = createCommand(USAGE, main, (error) => {
   if (error instanceof NotFoundError) return error.message;
@@ -296,3 +325,60 @@ export const run = createCommand(USAGE, main, (error) => {
 });
 
 if (import.meta.main) await runAsProcess(run);
+
+/** A command's database transaction, which commits the changes together with their audit log entries. */
+type Session = {
+  readonly queries: Queries;
+  readonly audit: (entry: Pick<AuditedAction, 'accountId' | 'subject' | 'detail'>) => Promise<void>;
+};
+
+/**
+ * Revokes every key of the sandbox's accounts. A repetition revokes the keys that were added since.
+ *
+ * @returns the text to print.
+ */
+async function closeSandbox({ queries, audit }: Session): Promise<string> {
+  let revoked = 0;
+  for (const { id: accountId } of (await listAccounts(queries)).filter(({ isSandbox }) => isSandbox)) {
+    const { publicKeys, secrets } = await listKeys(queries, accountId);
+    const keys = [
+      ...publicKeys.map(({ id }) => ['public', id] as const),
+      ...secrets.map(({ id }) => ['secret', id] as const),
+    ];
+    for (const [kind, subject] of keys) {
+      if ((await revokeKey(queries, kind, subject)) === undefined) continue;
+      await audit({ accountId, subject });
+      revoked += 1;
+    }
+  }
+  if (revoked === 0) await audit({ accountId: INSTALLATION });
+  return `revoked ${revoked} keys of the sandbox`;
+}
+
+const PUBLIC_KEY_BYTES = 16;
+const SECRET_BYTES = 32;
+
+/** Generates a public key: the prefix, then `pk_` and 32 hexadecimal digits. */
+function newPublicKey(prefix: string): string {
+  return `${prefix}pk_${randomBytes(PUBLIC_KEY_BYTES).toString('hex')}`;
+}
+
+/** Generates a secret (the prefix, then `sk_` and 64 hexadecimal digits), its id and the hash to store. */
+function newSecret(prefix: string): { id: string; secret: string; hash: Uint8Array } {
+  const secret = `${prefix}sk_${randomBytes(SECRET_BYTES).toString('hex')}`;
+  return { id: randomUUIDv7(), secret, hash: createHash('sha256').update(secret).digest() };
+}
+
+/**
+ * Clients take the text before the first `_` as the environment, so the name of an environment must not contain `_`.
+ */
+const ENVIRONMENT = /^[a-z][a-z0-9-]{0,30}$/;
+
+/**
+ * Returns the prefix of an environment's keys, such as `sandbox_`; empty without an environment, undefined for an
+ * invalid one.
+ */
+function keyPrefix(environment: string | undefined): string | undefined {
+  if (environment === undefined) return '';
+  return ENVIRONMENT.test(environment) ? `${environment}_` : undefined;
+}

@@ -1,14 +1,23 @@
-import { randomUUIDv7 } from 'node:crypto';
+import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { FastifyInstance } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { type Admission, createAdmission } from '#src/api/admission.ts';
-import { type ClientAddress, createClientAddress } from '#src/api/client-address.ts';
-import { refuseOtherMethods } from '#src/api/error-handler.ts';
+import { type ClientAddress, createClientAddress, trusts } from '#src/api/client-address.ts';
+import { answerError, answerErrors, refuseOtherMethods } from '#src/api/error-handler.ts';
+import type { AddressShare } from '#src/api/limit-at-once.ts';
+import { operatorService } from '#src/api/operator-service.ts';
+import { addressGroup } from '#src/api/shares.ts';
+import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
-import { mountDashboard } from '#src/dashboard/mount-dashboard.ts';
+import { type DashboardDeps, mountDashboard } from '#src/dashboard/mount-dashboard.ts';
+import { createListener } from '#src/listener/listener.ts';
+import { LISTENER_LIMITS } from '#src/listener/listener-limits.ts';
+import type { Metrics } from '#src/observe/metrics.ts';
+import { observeRequests } from '#src/observe/observe-requests.ts';
+import type { Tracing } from '#src/observe/tracing.ts';
 import type { UnaskableOutcomes } from '#src/payments/check/open-outcomes.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
@@ -17,10 +26,8 @@ import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { DEFAULT_SETTINGS } from '#src/webhooks/start-webhooks.ts';
 import type { Parent } from '#src/workers/worker.ts';
-import { createApplication, listen } from './application.ts';
 import { type Background, type BackgroundDeps, createBackground } from './background.ts';
 import { type CatalogueHolder, createCatalogueHolder } from './catalogue-holder.ts';
-import { dashboardDeps } from './dashboard-deps.ts';
 import { guardNodes } from './guard-nodes.ts';
 import { createInFlight, type InFlight } from './in-flight.ts';
 import { mountApi } from './mount-api.ts';
@@ -221,5 +228,81 @@ function backgroundDeps(
       settings: { ...DEFAULT_SETTINGS, allowPrivate: config.webhooksAllowPrivate },
     },
     intervalMs: config.recoveryIntervalMs,
+  };
+}
+
+/**
+ * Headers of every response. Responses may contain personal data, so proxies must not store them, and browsers must not
+ * guess their type.
+ */
+const RESPONSE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+
+/** Creates the application without routes, but with the listener, request ids, request metrics and error responses. */
+export function createApplication(
+  config: Config,
+  { log, metrics, tracing }: { readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing },
+  clientAddress: ClientAddress,
+): FastifyInstance {
+  const isTrusted = trusts(config.trustedProxies);
+  const app = Fastify({
+    ...createListener({
+      ...(config.tls && { tls: config.tls }),
+      limits: {
+        drainTimeoutMs: config.drainTimeoutMs,
+        maxConnectionsPerClient: Math.ceil(
+          LISTENER_LIMITS.maxConnections * (config.addressSharePercent / 100),
+        ),
+      },
+      clientAt: (peer) => (isTrusted(peer) ? undefined : addressGroup(peer)),
+    }),
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    frameworkErrors: answerError,
+    routerOptions: { ignoreTrailingSlash: true },
+    requestIdHeader: false,
+    // Node takes UUIDs from a pool of random bytes, which is much cheaper than generating bytes per request.
+    genReqId: () => randomUUID().replaceAll('-', '').slice(-24),
+    // Draining connections still accept requests: /readyz tells load balancers to stop, not a 503.
+    return503OnClosing: false,
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.headers({ 'x-request-id': request.id, ...RESPONSE_HEADERS });
+    done();
+  });
+  observeRequests(app, metrics, tracing, clientAddress, (request) => isTrusted(request.ip ?? ''));
+  answerErrors(app);
+  return app;
+}
+
+/** Listens on the configured address. @returns a URL that a client on this machine can use. */
+export async function listen(app: FastifyInstance, { host, port, tls }: Config): Promise<string> {
+  const address = await app.listen({ host, port });
+  // A client cannot connect to a wildcard address.
+  const url = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+  // Fastify does not know that the listener uses TLS.
+  return tls ? url.replace('http:', 'https:') : url;
+}
+
+/** Dependencies that the caller provides; the others follow from them. */
+type Given = Pick<DashboardDeps, 'webhooks' | keyof AddressShare> & {
+  readonly operations: ApiDeps;
+  readonly opened: () => OpenedCatalogue;
+  readonly inFlight: InFlight;
+};
+
+/** Completes the dependencies of the dashboard, which shares the API's functions. */
+export function dashboardDeps(config: Config, { inFlight, ...given }: Given): DashboardDeps {
+  const { operations, opened } = given;
+  const { explainRoute } = operatorService({ opened, now: operations.now });
+  return {
+    ...given,
+    database: operations.database,
+    pageTokenKey: operations.pageTokenKey,
+    connections: () => opened().reachable,
+    connectionIds: () => [...opened().reachable.keys()],
+    explain: async (request) => (await explainRoute(request, undefined)).message,
+    track: inFlight.track,
+    keys: { operate: config.operatorKeys, read: config.operatorReadKeys },
+    isSecure: config.tls !== undefined || config.publicUrl?.startsWith('https:') === true,
   };
 }

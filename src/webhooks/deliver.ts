@@ -1,4 +1,9 @@
 import type { LookupFunction } from 'node:net';
+import { fromBinary } from '@bufbuild/protobuf';
+import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { sentIdempotencyKey } from '#src/payments/idempotency.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import {
   endEventlessDeliveries,
@@ -9,8 +14,8 @@ import {
 } from '#src/store/tables/deliveries.ts';
 import type { WebhookName } from '#src/store/tables/outbox.ts';
 import { closeDeliveries, type StoredWebhook, turnOffGoneWebhook } from '#src/store/tables/webhooks.ts';
-import { eventBody } from './event-body.ts';
-import { retryPauseS } from './retry-schedule.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { TEST_EVENT_TYPE } from './events.ts';
 import { openSigner, type SecretVault, type Sign } from './signing-secret.ts';
 import { createWebhookClient, type PostResult, type WebhookClient } from './webhook-client.ts';
 
@@ -146,4 +151,64 @@ const USER_AGENT = 'payments-service-webhooks/1';
 function errorOf(result: PostResult | typeof NO_SECRET): string | undefined {
   if (result.status === undefined) return result.error;
   return result.status >= 200 && result.status < 300 ? undefined : 'HTTP_STATUS';
+}
+
+const encodeMethod = jsonEncoder(StoredPaymentMethodSchema);
+const encodePayment = jsonEncoder(PaymentSchema);
+const VERSION = 2;
+
+/** Returns the body of a delivery, with the payment or stored method as REST renders it. */
+export function eventBody(accountId: string, { event, retry }: LeasedDelivery): string {
+  const head = JSON.stringify({
+    id: event.id,
+    type: event.type.split('.')[0],
+    type_event: event.type,
+    account_id: accountId,
+    version: VERSION,
+    retry,
+    timestamp: event.createdAt.toISOString(),
+    sequence: event.sequence,
+  });
+  return `${head.slice(0, -1)},"data":${dataOf(event)}}`;
+}
+
+function dataOf({ type, record, idempotencyKey }: LeasedDelivery['event']): string {
+  if (type === TEST_EVENT_TYPE) return '{}';
+  if (!type.startsWith('enrollment.')) return `{"payment":${paymentOf(record, idempotencyKey)}}`;
+  return `{"payment_method":${encodeMethod(fromBinary(StoredPaymentMethodSchema, record))}}`;
+}
+
+/** Renders a payment with two additional members, for receivers written for other services' webhooks. */
+function paymentOf(record: Uint8Array, idempotencyKey: string | null): string {
+  const payment = decodeRecord(record);
+  const more = JSON.stringify({
+    order_id: payment.merchantOrderId,
+    idempotency_key: sentIdempotencyKey(idempotencyKey ?? ''),
+  });
+  return `${encodePayment(payment).slice(0, -1)},${more.slice(1)}`;
+}
+
+/** The pauses after the first attempt, the second, and so on, in seconds. */
+const RETRY_SCHEDULE_S: readonly number[] = [
+  5,
+  5 * 60,
+  30 * 60,
+  2 * 3_600,
+  6 * 3_600,
+  24 * 3_600,
+  48 * 3_600,
+  96 * 3_600,
+];
+
+/** Fraction by which a pause may be longer, so that deliveries that failed together are not retried together. */
+const JITTER = 0.2;
+
+/**
+ * Returns the pause after a failed attempt, in seconds; undefined after the last.
+ *
+ * @param retry number of earlier attempts in the schedule.
+ */
+function retryPauseS(retry: number, schedule: readonly number[] = RETRY_SCHEDULE_S): number | undefined {
+  const pauseS = schedule[retry];
+  return pauseS === undefined ? undefined : pauseS * (1 + JITTER * Math.random());
 }

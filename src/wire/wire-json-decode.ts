@@ -7,6 +7,7 @@ import {
   type MessageShape,
   ScalarType,
 } from '@bufbuild/protobuf';
+import { type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import {
   array_of,
   empty_is_refused,
@@ -21,22 +22,15 @@ import {
   MAX_FIELD_ERRORS,
   ServiceError,
 } from '#src/service-error.ts';
+import { asksForNothing } from './canonical-message.ts';
 import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject, RawNumber } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
 import { enumReader, readTextOrBoolean, scalarReader } from './wire-json-scalars.ts';
-import {
-  isEmptyObject,
-  lettersOf,
-  noteUnknown,
-  refuseIfSet,
-  refuseSpelling,
-  type Spellings,
-} from './wire-json-unknown.ts';
 import { wellKnownReader } from './wire-json-well-known.ts';
 
 /** A dialect of JSON, with the readers compiled for it. */
-export type Dialect = {
+type Dialect = {
   readonly rejectUnknown: boolean;
   readonly protobufJson: boolean;
   readonly readers: WeakMap<DescMessage, Read>;
@@ -264,4 +258,57 @@ function nonNull(field: DescField, read: Read): Read {
   if (field.message?.typeName === 'google.protobuf.Value') return read;
   return (json, faults) =>
     json === null ? noteFault(faults, 'INVALID_TYPE', 'must not be null') : read(json, faults);
+}
+
+/** Refuses an unknown member. */
+function noteUnknown(name: string, faults: Faults): void {
+  const count = faults.length;
+  noteFault(faults, 'NOT_ALLOWED', 'is not a known field');
+  locateFaults(faults, count, name);
+}
+
+/** The names of a message's fields, by what `lettersOf` returns for them. */
+type Spellings = Map<string, string>;
+
+/** Returns a name without what differs between spellings such as final_capture, finalCapture and FinalCapture. */
+function lettersOf(name: string): string {
+  return name.replaceAll(/[_-]/g, '').toLowerCase();
+}
+
+const LONGEST_NAME = 64;
+
+/**
+ * Refuses a member whose name is a field's in another spelling: if `Capture: false` were ignored like any unknown
+ * member, the money would be taken.
+ *
+ * @returns false if the name is no field's in any spelling.
+ */
+function refuseSpelling(name: string, json: unknown, spellings: Spellings, faults: Faults): boolean {
+  const field = name.length <= LONGEST_NAME ? spellings.get(lettersOf(name)) : undefined;
+  if (field === undefined) return false;
+  if (json === null || json === '') return true;
+  const count = faults.length;
+  noteFault(faults, 'NOT_ALLOWED', `must be spelled ${field}`);
+  locateFaults(faults, count, name);
+  return true;
+}
+
+const readValue = wellKnownReader(ValueSchema, false) as Read;
+/** Reports whether a value is an object that asks for nothing, such as {"vault_on_success": false}. */
+function isEmptyObject(json: unknown): boolean {
+  return isJsonObject(json) && asksForNothing(readValue(json, []) as Value | undefined);
+}
+
+/** Names that a refusal may repeat. Others come from the sender, and might be a card number. */
+const PLAIN_NAME = /^[A-Za-z_]{1,64}$/;
+
+/** Refuses an unknown member, unless it sets nothing. */
+function refuseIfSet(name: string, json: unknown, faults: Faults): void {
+  const count = faults.length;
+  const value = readValue(json, faults) as Value | undefined;
+  if (faults.length === count && !asksForNothing(value)) {
+    const message = PLAIN_NAME.test(name) ? 'is not supported' : 'has a member that is not supported';
+    noteFault(faults, 'NOT_SUPPORTED', message);
+  }
+  if (faults.length > count && PLAIN_NAME.test(name)) locateFaults(faults, count, name);
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { renderMarkdown } from '#src/web/markdown.ts';
+import { renderMarkdown } from '#src/web/guide-page.ts';
 
 const render = (markdown: string) =>
   renderMarkdown(markdown, (target) => (target.startsWith('a.md') ? `/a${target.slice(4)}` : undefined));

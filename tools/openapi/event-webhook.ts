@@ -56,7 +56,7 @@ const PAYMENT_IN_EVENT: Json = {
   required: ['order_id', 'idempotency_key'],
 };
 
-/** The body of an event, as src/webhooks/event-body.ts writes it. */
+/** The body of an event, as src/webhooks/deliver.ts writes it. */
 export const EVENT_SCHEMA: Json = {
   type: 'object',
   description: 'A change to a payment or a stored payment method.',

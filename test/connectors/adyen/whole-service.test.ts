@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { LeasedDelivery } from '#src/store/tables/deliveries.ts';
-import { eventBody } from '#src/webhooks/event-body.ts';
+import { eventBody } from '#src/webhooks/deliver.ts';
 import { server, tables } from '../../support/on-service.ts';
 import { cardPayment, walletPayment, withField } from '../../support/payment-requests.ts';
 import { untilNewsIsSettled } from '../../support/settled-news.ts';

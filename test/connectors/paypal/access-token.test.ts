@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import { createAccessTokens } from '#src/connectors/paypal/access-token.ts';
+import { createAccessTokens } from '#src/connectors/paypal/paypal-client.ts';
 import { Secret } from '#src/secret.ts';
 import { SECRETS } from './paypal-under-test.ts';
 
