@@ -1,5 +1,5 @@
 import { type DescMessage, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, PaymentSchema, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { shownTransaction } from './model/states.ts';
 
 /**
@@ -22,8 +22,14 @@ export function decodeRecord(stored: Uint8Array, schema: DescMessage = PaymentSc
   return record;
 }
 
-/** Returns the last four digits of a payment's card, which operators search by; '' without a card. */
-export function cardLastFourOf({ paymentMethod }: Payment): string {
+/** Returns what the columns of a payment say about its method, which operators search by; '' for what it does not have. */
+export function columnsOfMethod({ paymentMethod, transactions }: Payment) {
   const kind = paymentMethod?.paymentMethodDetail?.kind;
-  return (kind?.case === 'card' && kind.value.cardData?.lfd) || '';
+  const card = kind?.case === 'card' ? kind.value.cardData : undefined;
+  return {
+    methodType: paymentMethod?.type ?? '',
+    category: Transaction_Category[transactions?.category ?? 0] ?? '',
+    cardBrand: card?.brand ?? '',
+    cardLastFour: card?.lfd ?? '',
+  };
 }

@@ -62,6 +62,9 @@ function createStored(file: string): StoredKeys {
 export type HashKeys = {
   readonly requestHashKey: Uint8Array;
   readonly fingerprintKey: Uint8Array;
+  /** Keys for the hashes by which a payer's payments are found. */
+  readonly payerEmailKey: Uint8Array;
+  readonly payerDocumentKey: Uint8Array;
   /** Key that authenticates page tokens. */
   readonly pageTokenKey: Uint8Array;
   /** Key for digests of the credentials that identify a connection's account. */
@@ -76,6 +79,8 @@ export function hashKeys(key: Uint8Array): HashKeys {
   return {
     requestHashKey: derive('request hash'),
     fingerprintKey: derive('card fingerprint'),
+    payerEmailKey: derive('payer-search/email/1'),
+    payerDocumentKey: derive('payer-search/document/1'),
     pageTokenKey: derive('page token'),
     identityKey: derive('connection identity'),
     sandboxApiKey: Buffer.from(derive('sandbox api key')).toString('hex'),

@@ -71,6 +71,7 @@ export function personal(): RequestJson {
       first_name: PERSON,
       last_name: PERSON,
       email: `${PERSON}@example.com`,
+      document: { document_type: 'CC', document_number: PERSON },
       device_fingerprint: PERSON,
     },
     description: `Flowers for ${PERSON}`,
@@ -85,11 +86,14 @@ export function personal(): RequestJson {
   );
 }
 
-/** Returns the columns that contain the person's name in any row. */
+/** Returns the columns that contain the person's name, or its hash, in any row. */
 export async function namings(): Promise<string[]> {
   const rows = await tables.query(`
     SELECT 'payment.record' AS at, record AS bytes FROM payment UNION ALL SELECT 'payment.response', response FROM payment
     UNION ALL SELECT 'payment.response_record', response_record FROM payment
+    UNION ALL SELECT 'payment.email_hash', convert_to('${PERSON}', 'UTF8') FROM payment WHERE payer_email_hash IS NOT NULL
+    UNION ALL SELECT 'payment.document_hash', convert_to('${PERSON}', 'UTF8') FROM payment
+      WHERE payer_document_hash IS NOT NULL
     UNION ALL SELECT 'transaction.response', response FROM transaction
     UNION ALL SELECT 'transaction.response_record', response_record FROM transaction`);
   return rows

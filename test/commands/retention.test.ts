@@ -13,7 +13,10 @@ async function read(id: string): Promise<Record<string, unknown>> {
   return (await response.json()) as Record<string, unknown>;
 }
 
-const RECORDS = ['payment.record', 'payment.response_record', 'transaction.response_record'];
+const RECORDS = [
+  ...['payment.document_hash', 'payment.email_hash', 'payment.record', 'payment.response_record'],
+  'transaction.response_record',
+];
 
 it('retention erases the payer from an old payment and its responses; a repeated request gets what is left', async () => {
   const request = personal();

@@ -99,8 +99,7 @@ export async function openOperatedPayments(opened: Database, tables: Tables): Pr
   const deps: OperatedPayments['deps'] = {
     database,
     vault: cardVault(new Map([['test-1', KEY]])),
-    fingerprintKey: KEY,
-    requestHashKey: KEY,
+    ...{ fingerprintKey: KEY, requestHashKey: KEY, payerEmailKey: KEY, payerDocumentKey: KEY },
     catalogue: () => ({
       types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
       router: createRouter(catalogue, signals),

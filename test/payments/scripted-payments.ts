@@ -200,8 +200,7 @@ function depsOf(
       query: (statement, values) => around(statement.name, () => database.query(statement, values)),
     },
     vault,
-    fingerprintKey: KEY,
-    requestHashKey: KEY,
+    ...{ fingerprintKey: KEY, requestHashKey: KEY, payerEmailKey: KEY, payerDocumentKey: KEY },
     catalogue: () => ({
       types: TYPES,
       router: createRouter(catalogueOf(script), signals),
@@ -232,11 +231,16 @@ function depsOf(
 
 const TYPES = new Map(
   [
-    { type: 'CARD', category: Transaction_Category.CARD },
-    { type: 'WALLET_C_ENROLLMENT', category: Transaction_Category.WALLET },
-  ].map((type) => [
+    { type: 'CARD', category: Transaction_Category.CARD, workflow: Payment_Workflow.DIRECT },
+    {
+      type: 'WALLET_C_ENROLLMENT',
+      category: Transaction_Category.WALLET,
+      workflow: Payment_Workflow.DIRECT,
+    },
+    { type: 'WALLET_B', category: Transaction_Category.WALLET, workflow: Payment_Workflow.REDIRECT },
+  ].map(({ workflow, ...type }) => [
     type.type,
-    create(CatalogueSchema, { paymentMethodTypes: [{ ...type, workflows: [Payment_Workflow.DIRECT] }] })
+    create(CatalogueSchema, { paymentMethodTypes: [{ ...type, workflows: [workflow] }] })
       .paymentMethodTypes[0] as never,
   ]),
 );

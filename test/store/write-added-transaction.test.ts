@@ -82,14 +82,24 @@ describe('a transaction made at the provider', () => {
     await write(1);
     const [first] = await rows();
     await write(2, { status: 'SUCCEEDED', providerPaymentId: 'theirs', minorUnits: 90n });
+    const [succeeded] = await rows();
     await write(3, { status: 'DECLINED', providerPaymentId: 'another' });
     const [moved, ...more] = await rows();
     expect(more).toEqual([]);
     expect(moved).toEqual({
       ...{ ...first, status: 'DECLINED', provider_payment_id: 'theirs', amount_minor_units: '100' },
-      updated_at: moved?.updated_at,
+      ...{ succeeded_at: succeeded?.updated_at, updated_at: moved?.updated_at },
     });
     expect(Number(moved?.updated_at)).toBeGreaterThan(Number(first?.updated_at));
+  });
+
+  it('a transaction made at the provider that is added as succeeded has succeeded at that time', async () => {
+    const { write, rows } = await external();
+    await write(1, { status: 'SUCCEEDED' });
+    const [added] = await rows();
+    expect(added?.succeeded_at).toEqual(added?.created_at);
+    await write(2, { status: 'SUCCEEDED' });
+    expect((await rows())[0]?.succeeded_at).toEqual(added?.created_at);
   });
 
   it('a change to an outdated version adds nothing, and a repeated change is reported as written', async () => {

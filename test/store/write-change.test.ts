@@ -105,6 +105,25 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     await others.expectUntouched();
   });
 
+  it('the time of the first success is stored once, and stays whatever is reported later', async () => {
+    const attempt = await claimAttempt(database);
+    const at = async () => {
+      const columns = 'succeeded_at AS succeeded, succeeded_at = updated_at AS now';
+      return (
+        await tables.query(`SELECT ${columns} FROM transaction WHERE id = $1`, [attempt.transactionId])
+      )[0];
+    };
+    const statuses = ['PENDING', 'SUCCEEDED', 'SUCCEEDED', 'DECLINED', 'SUCCEEDED'];
+    const times: Awaited<ReturnType<typeof at>>[] = [];
+    for (const [version, status] of statuses.entries()) {
+      await write(attempt, status, { version, fence: version });
+      times.push(await at());
+    }
+    const [pending, first, ...later] = times;
+    expect([pending?.succeeded, first?.now]).toEqual([null, true]);
+    expect(later).toEqual(Array(3).fill({ succeeded: first?.succeeded, now: false }));
+  });
+
   it('a change returns the first response, which later changes do not replace', async () => {
     const attempt = await claimAttempt(database);
     await write(attempt, 'FIRST', OPEN);

@@ -41,6 +41,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/secret',
     'src/clock',
     'src/new-id',
+    'src/keyed-hash',
     'src/repeat',
     'src/rename-durably',
     'src/service-error',

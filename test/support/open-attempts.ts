@@ -76,6 +76,15 @@ export function attemptToClaim(options: AttemptOptions = {}): { claim: Claim; at
     merchantOrderId: 'order-1',
     cardLastFour: '1111',
     cardFingerprint: undefined,
+    country: 'US',
+    methodType: 'CARD',
+    category: 'CARD',
+    cardBrand: 'VISA',
+    customerId: undefined,
+    payerEmailHash: undefined,
+    payerDocumentHash: undefined,
+    methodKind: 'CARD',
+    payerDueAt: undefined,
     merchantReference: undefined,
     createdAt: new Date().toISOString(),
     transactionId,
@@ -87,9 +96,7 @@ export function attemptToClaim(options: AttemptOptions = {}): { claim: Claim; at
     currency: 'USD',
     capture: false,
     leaseS,
-    vault: vaultedToken
-      ? { token: vaultedToken, type: 'CARD', card: new Uint8Array(), cardNumber: 'sealed' }
-      : undefined,
+    vault: vaultedToken ? { token: vaultedToken, card: new Uint8Array(), cardNumber: 'sealed' } : undefined,
   };
   return { claim, attempt: { paymentId, transactionId, idempotencyKey, record, vaultedToken } };
 }

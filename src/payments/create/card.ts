@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import creditCardType from 'credit-card-type';
 import type { Bin } from '#gen/payments/config/catalogue_pb.js';
@@ -8,6 +7,7 @@ import {
   CardDataSchema,
   ThreeDSecureSchema,
 } from '#gen/payments/v1/payment_method_pb.js';
+import { keyedHash } from '#src/keyed-hash.ts';
 
 /**
  * Returns the displayable data of a card for the record, without its fingerprint, which is shown only once a provider
@@ -79,6 +79,5 @@ function brandName(type: { readonly niceType: string } | undefined): string {
  * does not reveal the number without the key (PCI DSS 3.5.1.1).
  */
 export function cardFingerprint(key: Uint8Array, accountId: string, cardNumber: string): string {
-  const hex = createHmac('sha256', key).update(`${accountId}:${cardNumber}`).digest('hex');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
+  return keyedHash(key, `${accountId}:${cardNumber}`);
 }

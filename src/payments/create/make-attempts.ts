@@ -14,7 +14,7 @@ import { WAITING } from '../model/states.ts';
 import { type CallObserver, type WriteDeps, writeNextAttempt } from '../write-change.ts';
 import type { ConnectionSlot } from './connection-slots.ts';
 import { openConnection } from './live-catalogue.ts';
-import { attemptFacts } from './payment-attempt.ts';
+import { attemptFacts, wayOfPayer } from './payment-attempt.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
 
 /** Dependencies of makeAttempts. */
@@ -78,6 +78,7 @@ export async function makeAttempts(
     const moved = withAttempt(record, next.transactionId, target, deps.now());
     beforeMs = Math.min(performance.now() + callsBeginWithinMs(deps.schedule), goesOnUntilMs);
     const nextConnection = openConnection(catalogue, target.id);
+    const nextAttempt = { ...attempt, ...attemptFacts(moved, deps.publicUrl(), nextConnection.capabilities) };
     const { minorUnits, currency, capture, type } = prepared.claim;
     const own = { accountId: record.accountId, paymentId: attempt.paymentId, transactionId, version };
     const begin = {
@@ -88,13 +89,14 @@ export async function makeAttempts(
         ...{ minorUnits, currency, capture, type, parentId: undefined, isFinal: false, ...UNNAMED },
         status: WAITING.transaction,
         vaultedToken: prepared.claim.vault?.token ?? prepared.claim.storedMethod,
+        ...wayOfPayer(nextAttempt),
         checkInS: leaseS(nextConnection, deps.schedule),
       },
     };
     const isBegun = await beginNext(deps, own, begin, beforeMs);
     if (!isBegun) return last;
     deps.observer.failedOver(connectionId, target.id, outcome);
-    attempt = { ...attempt, ...attemptFacts(moved, deps.publicUrl(), nextConnection.capabilities) };
+    attempt = nextAttempt;
     record = moved;
     version += 1;
     connectionId = target.id;

@@ -3,6 +3,7 @@ import { type Payment, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptCard, AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { parseMoney } from '#src/money.ts';
+import type { MethodKind } from '#src/store/engine/claim-payment.ts';
 import type { VaultedToken } from '#src/store/tables/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
@@ -60,6 +61,21 @@ export function attemptFacts(
     metadata: record.metadata.map(({ key, value }) => ({ key: String(key), value: String(value) })),
   };
 }
+
+/** Returns how the payer pays an attempt, and until when. */
+export function wayOfPayer({ method, expiresAtMs }: Pick<PaymentAttempt, 'method' | 'expiresAtMs'>) {
+  const isOnPage = method.kind === 'wallet_redirect';
+  return {
+    methodKind: METHOD_KINDS[method.kind],
+    payerDueAt: isOnPage ? new Date(expiresAtMs).toISOString() : undefined,
+  };
+}
+
+const METHOD_KINDS = {
+  card: 'CARD',
+  wallet_enrollment: 'WALLET',
+  wallet_redirect: 'PAYER_PAGE',
+} as const satisfies Record<AttemptMethod['kind'], MethodKind>;
 
 /** Returns true if a wallet payment redirects its payer to the wallet instead of charging an enrollment. */
 export function isWalletRedirect({ workflow, paymentMethod }: Payment): boolean {

@@ -22,13 +22,14 @@ import { timestampText } from '#src/wire/wire-json-encode.ts';
 import type { KeyedCaller } from '../caller.ts';
 import { type CheckSchedule, leaseS } from '../model/schedule.ts';
 import { WAITING } from '../model/states.ts';
-import { cardLastFourOf, encodeRecord } from '../stored-record.ts';
+import { type PayerHashKeys, payerHashes } from '../payer-hashes.ts';
+import { columnsOfMethod, encodeRecord } from '../stored-record.ts';
 import { chooseRoute } from './choose-route.ts';
 import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
 import { newRecord } from './new-record.ts';
 import { type CardDeps, readCard, walletFingerprint } from './payer-card.ts';
 import { withChoices } from './payer-choices.ts';
-import { paymentAttempt } from './payment-attempt.ts';
+import { paymentAttempt, wayOfPayer } from './payment-attempt.ts';
 import { chooseMethod, transactionType } from './payment-method.ts';
 import { routingFacts } from './routing-facts.ts';
 import { requestInSession, requireLimitsOfSession, requireTypeInSession } from './session-terms.ts';
@@ -41,15 +42,16 @@ import {
 import { cardToVault } from './vault-card.ts';
 
 /** Dependencies of preparePayment. */
-export type PrepareDeps = CardDeps & {
-  readonly database: Database;
-  /** Returns the catalogue in force. A payment keeps the catalogue it started with. */
-  readonly catalogue: () => LiveCatalogue;
-  readonly now: () => Timestamp;
-  readonly schedule: CheckSchedule;
-  /** Returns the service's URL for providers and payers, without a trailing slash. */
-  readonly publicUrl: () => string;
-};
+export type PrepareDeps = CardDeps &
+  PayerHashKeys & {
+    readonly database: Database;
+    /** Returns the catalogue in force. A payment keeps the catalogue it started with. */
+    readonly catalogue: () => LiveCatalogue;
+    readonly now: () => Timestamp;
+    readonly schedule: CheckSchedule;
+    /** Returns the service's URL for providers and payers, without a trailing slash. */
+    readonly publicUrl: () => string;
+  };
 
 /** A payment that can be sent once its key is claimed. */
 export type PreparedPayment = {
@@ -123,6 +125,8 @@ export async function preparePayment(
   });
   const claim = {
     ...stateOf(record, attempt, money, type),
+    ...payerHashes(deps, accountId, request.country, record.customerPayer ?? {}),
+    customerId: stored?.customer?.id,
     cardFingerprint: card?.fingerprint,
     merchantReference: request.merchantReference || undefined,
     createdAt: timestampText(createdAt),
@@ -130,7 +134,7 @@ export async function preparePayment(
     connectionIdentity: connection.identity,
     leaseS: leaseS(connection, deps.schedule),
     capture: method.kind === 'wallet' || method.options.capture,
-    ...(await cardToVault(deps, method, card, { accountId, country: request.country, stored })),
+    ...(await cardToVault(deps, method, card, accountId, stored)),
     session: stored?.session?.expiresAt && { id: stored.session.id, version: stored.session.version },
     oneTimeToken: stored?.oneTimeToken?.id,
   };
@@ -143,7 +147,9 @@ function stateOf(record: Payment, attempt: PaymentAttempt, money: Money, type: T
     status: Payment_Status[WAITING.payment],
     record: encodeRecord(record),
     merchantOrderId: record.merchantOrderId,
-    cardLastFour: cardLastFourOf(record),
+    ...columnsOfMethod(record),
+    ...wayOfPayer(attempt),
+    country: record.country,
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[WAITING.transaction],
     type: Transaction_Type[type],

@@ -14,13 +14,6 @@ import type { CardDeps, PayerCard } from './payer-card.ts';
 import type { ChosenMethod } from './payment-method.ts';
 import type { References } from './stored-references.ts';
 
-/** Facts about a payment that decide whether its card is stored. */
-type KeptOf = {
-  readonly accountId: string;
-  readonly country: string;
-  readonly stored: References | undefined;
-};
-
 /**
  * Determines how an approval affects stored methods: the payment uses a stored method, stores its card as a new one, or
  * uses the customer's stored copy of the same card. A new card is sealed before the payment is sent, so that it is
@@ -32,7 +25,8 @@ export async function cardToVault(
   { database, vault }: CardDeps & { readonly database: Database },
   method: ChosenMethod,
   card: PayerCard | undefined,
-  { accountId, country, stored }: KeptOf,
+  accountId: string,
+  stored: References | undefined,
 ): Promise<Pick<Claim, 'vault' | 'storedMethod'>> {
   if (stored?.vaultedToken) return { vault: undefined, storedMethod: stored.vaultedToken.id };
   if (method.kind === 'wallet' || !method.options.vaultOnSuccess || !card) return { vault: undefined };
@@ -46,7 +40,7 @@ export async function cardToVault(
   }
   const token = newId(accountId);
   const kept = {
-    ...{ token, type: method.type, country, customerId },
+    token,
     card: toBinary(CardDataSchema, { ...card.data, securityCodeLength: 0 }),
     cardNumber: await vault.seal(card.attempt.number, token),
   };

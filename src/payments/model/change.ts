@@ -66,6 +66,9 @@ export type AddedTransaction = Omit<
   readonly status: Transaction_Status;
   /** Time of the reported event according to the provider, if known. */
   readonly reportedAt?: Date | undefined;
+  /** For an attempt: how the payer pays, and when the payer must have acted, in PostgreSQL's syntax. */
+  readonly methodKind?: string;
+  readonly payerDueAt?: string | undefined;
   /** The lease in seconds, for an attempt that is about to be sent. */
   readonly checkInS: number | undefined;
 };

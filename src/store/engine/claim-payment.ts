@@ -23,6 +23,19 @@ export type Claim = {
   readonly status: string;
   readonly record: Uint8Array;
   readonly merchantOrderId: string;
+  /** ISO 3166-1 alpha-2. */
+  readonly country: string;
+  /** payment_method.type. */
+  readonly methodType: string;
+  /** Name of a payments.v1.Transaction.Category. */
+  readonly category: string;
+  /** The card's brand; '' if it is unknown or there is no card. */
+  readonly cardBrand: string;
+  /** The stored customer, if any. */
+  readonly customerId: string | undefined;
+  /** Keyed hashes of the payer's e-mail address and document; undefined without one. */
+  readonly payerEmailHash: string | undefined;
+  readonly payerDocumentHash: string | undefined;
   /** The last four digits of the card; '' without a card. */
   readonly cardLastFour: string;
   /** Keyed hash of the card number; undefined without a card. */
@@ -41,18 +54,14 @@ export type Claim = {
   readonly minorUnits: bigint;
   readonly currency: string;
   readonly capture: boolean;
+  readonly methodKind: MethodKind;
+  /** When the payer must have acted, in PostgreSQL's syntax; undefined if nothing awaits the payer. */
+  readonly payerDueAt: string | undefined;
   /** Length of the lease in seconds. Until it ends, the checker does not touch the attempt. */
   readonly leaseS: number;
-  /** A card to store if the payment succeeds. It stays inactive until the outcome is known. */
+  /** The payment's card, to store if the payment succeeds. It stays inactive until the outcome is known. */
   readonly vault:
-    | {
-        readonly token: string;
-        readonly type: string;
-        readonly card: Uint8Array;
-        readonly cardNumber: string;
-        readonly customerId?: string | undefined;
-        readonly country?: string;
-      }
+    | { readonly token: string; readonly card: Uint8Array; readonly cardNumber: string }
     | undefined;
   /** The stored method that the payment uses, or whose card it requests to store again. */
   readonly storedMethod?: string | undefined;
@@ -61,6 +70,11 @@ export type Claim = {
   /** The one-time token that the payment uses up, whatever its outcome. */
   readonly oneTimeToken?: string | undefined;
 };
+
+/**
+ * Way in which the payer pays an attempt: by card or an enrolled wallet, on the provider's page, or later, with a code.
+ */
+export type MethodKind = 'CARD' | 'WALLET' | 'PAYER_PAGE' | 'PAYER_CODE';
 
 /** Parameters of every claim. */
 const PLAIN: readonly Parameter<Claim>[] = [
@@ -75,6 +89,13 @@ const PLAIN: readonly Parameter<Claim>[] = [
   ['the_last_four', 'text', ({ cardLastFour }) => cardLastFour],
   ['the_fingerprint', 'uuid', ({ cardFingerprint }) => cardFingerprint],
   ['created', 'timestamptz', ({ createdAt }) => createdAt],
+  ['the_country', 'text', ({ country }) => country],
+  ['the_method_type', 'text', ({ methodType }) => methodType],
+  ['the_category', 'text', ({ category }) => category],
+  ['the_brand', 'text', ({ cardBrand }) => cardBrand],
+  ['the_customer', 'uuid', ({ customerId }) => customerId],
+  ['the_email_hash', 'uuid', ({ payerEmailHash }) => payerEmailHash],
+  ['the_document_hash', 'uuid', ({ payerDocumentHash }) => payerDocumentHash],
   ['the_transaction', 'uuid', ({ transactionId }) => transactionId],
   ['the_transaction_status', 'text', ({ transactionStatus }) => transactionStatus],
   ['the_type', 'text', ({ type }) => type],
@@ -85,16 +106,15 @@ const PLAIN: readonly Parameter<Claim>[] = [
   ['is_capture', 'boolean', ({ capture }) => capture],
   ['the_merchant_reference', 'text', ({ merchantReference }) => merchantReference],
   ['the_method', 'uuid', ({ vault, storedMethod }) => vault?.token ?? storedMethod],
+  ['the_method_kind', 'text', ({ methodKind }) => methodKind],
+  ['the_payer_due_at', 'timestamptz', ({ payerDueAt }) => payerDueAt],
   ['lease_s', 'float8', ({ leaseS }) => leaseS],
 ];
 
 /** Additional parameters of a claim that stores a card, or uses a session or token. */
 const MORE: readonly Parameter<Claim>[] = [
-  ['card_type', 'text', ({ vault }) => vault?.type],
   ['card_shown', 'bytea', ({ vault }) => vault?.card],
   ['card_sealed', 'text', ({ vault }) => vault?.cardNumber],
-  ['card_customer', 'uuid', ({ vault }) => vault?.customerId],
-  ['card_country', 'text', ({ vault }) => vault && (vault.country ?? '')],
   ['used_session', 'uuid', ({ session }) => session?.id],
   ['used_version', 'integer', ({ session }) => session?.version],
   ['most_payments', 'integer', () => MAX_SESSION_PAYMENTS],
@@ -115,18 +135,21 @@ const CLAIM_MANY = {
       FROM unnest(${arraysOf(PLAIN)}) AS i (${NAMES})
     ), claimed AS (
       INSERT INTO payment (account_id, id, idempotency_key, request_hash, request_shape, status, record, merchant_order_id,
-        card_last_four, card_fingerprint, created_at)
+        card_last_four, card_fingerprint, created_at, currency, amount_minor_units, country, method_type, category,
+        card_brand, customer_id, payer_email_hash, payer_document_hash)
       SELECT the_account, the_payment, the_key, the_hash, the_shape, the_status, the_record, the_order, the_last_four,
-        the_fingerprint, created
+        the_fingerprint, created, the_currency, the_minor_units, the_country, the_method_type, the_category, the_brand,
+        the_customer, the_email_hash, the_document_hash
       FROM input
       ON CONFLICT (account_id, idempotency_key) DO NOTHING
       RETURNING id
     ), attempt AS (
       INSERT INTO transaction (account_id, id, payment_id, type, connection_id, connection_identity, status,
-        amount_minor_units, currency, capture, merchant_reference, vaulted_token, check_at)
+        amount_minor_units, currency, capture, merchant_reference, vaulted_token, method_kind, payer_due_at,
+        check_at)
       SELECT i.the_account, i.the_transaction, i.the_payment, i.the_type, i.the_connection, i.the_identity,
         i.the_transaction_status, i.the_minor_units, i.the_currency, i.is_capture, i.the_merchant_reference, i.the_method,
-        i.leased_until
+        i.the_method_kind, i.the_payer_due_at, i.leased_until
       FROM input i JOIN claimed c ON c.id = i.the_payment
     )
     SELECT id FROM claimed`,

@@ -60,7 +60,7 @@ const READ_RESPONSES = `
 const WRITE_PAYMENTS = `
   UPDATE payment p
   SET record = erased.record, response = erased.response, response_record = erased.response_record, card_fingerprint = NULL,
-    version = p.version + 1, personal_data_erased_at = now()
+    payer_email_hash = NULL, payer_document_hash = NULL, version = p.version + 1, personal_data_erased_at = now()
   FROM unnest($2::uuid[], $3::bytea[], $4::bytea[], $5::bytea[]) AS erased(id, record, response, response_record)
   WHERE p.account_id = $1 AND p.id = erased.id`;
 const WRITE_RESPONSES = `

@@ -231,6 +231,25 @@ CREATE TABLE payment (
   event_sequence integer NOT NULL DEFAULT 0,
   -- The merchant's order id, by which payments are found; '' if there is none.
   merchant_order_id text NOT NULL DEFAULT '',
+  -- Of its requested money: ISO 4217.
+  currency text NOT NULL DEFAULT '',
+  -- Of its requested money, in minor units of the currency; 0 for a verification.
+  amount_minor_units bigint NOT NULL DEFAULT 0 CHECK (amount_minor_units >= 0),
+  -- ISO 3166-1 alpha-2.
+  country text NOT NULL DEFAULT '',
+  -- payment_method.type.
+  method_type text NOT NULL DEFAULT '',
+  -- payments.v1.Transaction.Category.
+  category text NOT NULL DEFAULT '',
+  -- The card's brand, such as VISA; '' if it is unknown or there is no card.
+  card_brand text NOT NULL DEFAULT '',
+  -- The stored customer; null if there is none. It identifies nobody once the customer is erased.
+  customer_id uuid,
+  -- Keyed hash of the payer's normalized e-mail address, which differs by account (payments/payer-hashes); null if there is
+  -- none. Erased with the personal data.
+  payer_email_hash uuid,
+  -- Keyed hash of the payer's normalized identity document, likewise.
+  payer_document_hash uuid,
   -- The last four digits of the card number; '' if there is no card.
   card_last_four text NOT NULL DEFAULT '',
   -- Keyed hash of the card number, in the record only once a provider has approved or verified the card; null if there is
@@ -289,6 +308,15 @@ CREATE TABLE transaction (
   merchant_reference text,
   -- The stored method that it uses, or the card to be stored if it succeeds.
   vaulted_token uuid,
+  -- Way in which the payer pays an attempt: CARD; WALLET, an enrolled wallet; PAYER_PAGE, on the provider's page;
+  -- PAYER_CODE, later, with a code. Null for an operation or a dispute.
+  method_kind text,
+  -- When the payer must have acted; null if an attempt does not await its payer.
+  payer_due_at timestamptz,
+  -- The version of the catalogue that it was sent with; 0 for the catalogue of the configuration.
+  catalogue_version integer NOT NULL DEFAULT 0,
+  -- When it first became SUCCEEDED. It never changes, whatever corrects the transaction later.
+  succeeded_at timestamptz,
   -- When the last event that the provider reported about it happened, according to the provider; null if unknown. An
   -- earlier event changes nothing.
   reported_at timestamptz,
@@ -566,6 +594,13 @@ CREATE FUNCTION claim_payment_1(
   the_last_four text,
   the_fingerprint uuid,
   created timestamptz,
+  the_country text,
+  the_method_type text,
+  the_category text,
+  the_brand text,
+  the_customer uuid,
+  the_email_hash uuid,
+  the_document_hash uuid,
   the_transaction uuid,
   the_transaction_status text,
   the_type text,
@@ -577,13 +612,13 @@ CREATE FUNCTION claim_payment_1(
   the_merchant_reference text,
   -- The stored method that it uses, or the card to be stored.
   the_method uuid,
+  the_method_kind text,
+  the_payer_due_at timestamptz,
   lease_s float8,
-  -- A card to be stored if the payment succeeds; null if there is none.
-  card_type text DEFAULT NULL,
+  the_catalogue_version integer DEFAULT 0,
+  -- A card of the customer, to be stored if the payment succeeds; null if there is none.
   card_shown bytea DEFAULT NULL,
   card_sealed text DEFAULT NULL,
-  card_customer uuid DEFAULT NULL,
-  card_country text DEFAULT NULL,
   -- The checkout session, and the version that the payment was prepared from.
   used_session uuid DEFAULT NULL,
   used_version integer DEFAULT NULL,
@@ -596,27 +631,30 @@ DECLARE
   found_id uuid;
 BEGIN
   INSERT INTO payment (account_id, id, idempotency_key, request_hash, request_shape, status, record, merchant_order_id,
-    card_last_four, card_fingerprint, created_at)
+    card_last_four, card_fingerprint, created_at, currency, amount_minor_units, country, method_type, category, card_brand,
+    customer_id, payer_email_hash, payer_document_hash)
   VALUES (the_account, the_payment, the_key, the_hash, the_shape, the_status, the_record, the_order, the_last_four,
-    the_fingerprint, created)
+    the_fingerprint, created, the_currency, the_minor_units, the_country, the_method_type, the_category, the_brand,
+    the_customer, the_email_hash, the_document_hash)
   ON CONFLICT (account_id, idempotency_key) DO NOTHING;
   IF NOT FOUND THEN
     RETURN false;
   END IF;
   INSERT INTO transaction (account_id, id, payment_id, type, connection_id, connection_identity, status, amount_minor_units,
-    currency, capture, merchant_reference, vaulted_token, check_at)
+    currency, capture, merchant_reference, vaulted_token, method_kind, payer_due_at, catalogue_version, check_at)
   VALUES (the_account, the_transaction, the_payment, the_type, the_connection, the_identity, the_transaction_status,
-    the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, leased_until);
+    the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, the_method_kind, the_payer_due_at,
+    the_catalogue_version, leased_until);
 
-  IF card_type IS NOT NULL THEN
+  IF card_shown IS NOT NULL THEN
     -- Deleting the customer conflicts with this lock: the deletion either waits and then erases the card, or comes
     -- first, and then no card is stored.
     PERFORM 1 FROM customer c
-    WHERE c.account_id = the_account AND c.id = card_customer AND c.deleted_at IS NULL FOR KEY SHARE;
-    IF FOUND OR card_customer IS NULL THEN
+    WHERE c.account_id = the_account AND c.id = the_customer AND c.deleted_at IS NULL FOR KEY SHARE;
+    IF FOUND OR the_customer IS NULL THEN
       INSERT INTO vaulted_token (account_id, id, type, card, card_number, customer_id, country, fingerprint, created_at, active)
-      VALUES (the_account, the_method, card_type, card_shown, card_sealed, card_customer, card_country, the_fingerprint,
-        created, false);
+      VALUES (the_account, the_method, the_method_type, card_shown, card_sealed, the_customer, the_country,
+        the_fingerprint, created, false);
     END IF;
   END IF;
 
@@ -652,6 +690,13 @@ CREATE FUNCTION claim_payments_1(
   the_last_fours text[],
   the_fingerprints uuid[],
   created timestamptz[],
+  the_countries text[],
+  the_method_types text[],
+  the_categories text[],
+  the_brands text[],
+  the_customers uuid[],
+  the_email_hashes uuid[],
+  the_document_hashes uuid[],
   the_transactions uuid[],
   the_transaction_statuses text[],
   the_types text[],
@@ -662,14 +707,19 @@ CREATE FUNCTION claim_payments_1(
   are_captures boolean[],
   the_merchant_references text[],
   the_methods uuid[],
-  leases_s float8[]
+  the_method_kinds text[],
+  payers_due_at timestamptz[],
+  leases_s float8[],
+  the_catalogue_versions integer[] DEFAULT NULL
 ) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
 BEGIN
   FOR i IN 1 .. cardinality(the_payments) LOOP
     IF claim_payment_1(the_account, the_payments[i], the_keys[i], the_hashes[i], the_shapes[i], the_statuses[i],
-      the_records[i], the_orders[i], the_last_fours[i], the_fingerprints[i], created[i], the_transactions[i],
-      the_transaction_statuses[i], the_types[i], the_connections[i], the_identities[i], the_minor_units[i], the_currencies[i], are_captures[i],
-      the_merchant_references[i], the_methods[i], leases_s[i]) THEN
+      the_records[i], the_orders[i], the_last_fours[i], the_fingerprints[i], created[i], the_countries[i],
+      the_method_types[i], the_categories[i], the_brands[i], the_customers[i], the_email_hashes[i], the_document_hashes[i],
+      the_transactions[i], the_transaction_statuses[i], the_types[i], the_connections[i], the_identities[i],
+      the_minor_units[i], the_currencies[i], are_captures[i], the_merchant_references[i], the_methods[i],
+      the_method_kinds[i], payers_due_at[i], leases_s[i], coalesce(the_catalogue_versions[i], 0)) THEN
       RETURN NEXT the_payments[i];
     END IF;
   END LOOP;
@@ -704,7 +754,8 @@ CREATE FUNCTION claim_operation_1(
   the_key text,
   the_hash bytea,
   the_shape bytea,
-  the_merchant_reference text
+  the_merchant_reference text,
+  the_catalogue_version integer DEFAULT 0
 ) RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   leased_until timestamptz := now() + make_interval(secs => lease_s);
@@ -747,10 +798,10 @@ BEGIN
   END IF;
   INSERT INTO transaction (account_id, id, payment_id, type, parent_id, connection_id, connection_identity, status,
     amount_minor_units, currency, capture, final, check_at, method, idempotency_key, request_hash, request_shape,
-    merchant_reference)
+    merchant_reference, catalogue_version)
   VALUES (the_account, the_transaction, the_payment, the_type, the_parent, the_connection, the_identity, 'PENDING',
     the_minor_units, the_currency, false, is_final, leased_until, the_method, the_key, the_hash, the_shape,
-    the_merchant_reference);
+    the_merchant_reference, the_catalogue_version);
   RETURN true;
 END $$;
 
@@ -806,6 +857,9 @@ CREATE FUNCTION write_change_1(
   added_reference text DEFAULT NULL,
   added_provider_payment_id text DEFAULT NULL,
   added_token uuid DEFAULT NULL,
+  added_method_kind text DEFAULT NULL,
+  added_payer_due_at timestamptz DEFAULT NULL,
+  added_catalogue_version integer DEFAULT 0,
   -- For an attempt about to be sent: the lease of its caller, whose fencing token is 0. Null if it has no caller.
   added_check_in_s float8 DEFAULT NULL,
   -- Another transaction that changes: seconds until its next check and, if it has ended, its status and reference.
@@ -887,6 +941,8 @@ BEGIN
     SET status = new_transaction_status, reference = coalesce(new_reference, t.reference),
       provider_payment_id = coalesce(new_provider_payment_id, t.provider_payment_id), updated_at = written_at,
       awaits_payer = new_awaits_payer, fence = t.fence + 1,
+      succeeded_at = CASE WHEN new_transaction_status = 'SUCCEEDED' THEN coalesce(t.succeeded_at, written_at)
+        ELSE t.succeeded_at END,
       -- greatest ignores nulls.
       reported_at = greatest(t.reported_at, new_reported_at),
       amount_minor_units = coalesce(new_minor_units, t.amount_minor_units),
@@ -915,14 +971,15 @@ BEGIN
 
   IF added_transaction IS NOT NULL THEN
     INSERT INTO transaction AS t (account_id, id, payment_id, type, parent_id, connection_id, connection_identity, status,
-      amount_minor_units, currency, capture, final, reference, provider_payment_id, reported_at, vaulted_token, check_at,
-      fence)
+      amount_minor_units, currency, capture, final, reference, provider_payment_id, reported_at, vaulted_token, method_kind,
+      payer_due_at, catalogue_version, succeeded_at, check_at, fence)
     VALUES (the_account, added_transaction, the_payment, added_type, added_parent, added_connection, added_identity,
       added_status, added_minor_units, added_currency, added_capture, added_final, added_reference,
       added_provider_payment_id, CASE WHEN the_transaction IS NULL THEN new_reported_at END, added_token,
-      written_at + make_interval(secs => added_check_in_s), CASE WHEN added_check_in_s IS NULL THEN 1 ELSE 0 END)
+      added_method_kind, added_payer_due_at, added_catalogue_version,
+      CASE WHEN added_status = 'SUCCEEDED' THEN written_at END, written_at + make_interval(secs => added_check_in_s), CASE WHEN added_check_in_s IS NULL THEN 1 ELSE 0 END)
     ON CONFLICT (account_id, id) DO UPDATE
-    SET status = excluded.status,
+    SET status = excluded.status, succeeded_at = coalesce(t.succeeded_at, excluded.succeeded_at),
       provider_payment_id = coalesce(t.provider_payment_id, excluded.provider_payment_id),
       amount_minor_units = excluded.amount_minor_units, updated_at = excluded.updated_at;
   END IF;
@@ -932,6 +989,8 @@ BEGIN
     SET check_at = written_at + make_interval(secs => other_check_in_s), fence = t.fence + 1,
       status = coalesce(other_status, t.status), reference = coalesce(other_reference, t.reference),
       awaits_payer = t.awaits_payer AND other_status IS NULL,
+      succeeded_at = CASE WHEN other_status = 'SUCCEEDED' THEN coalesce(t.succeeded_at, written_at)
+        ELSE t.succeeded_at END,
       updated_at = CASE WHEN other_status IS NULL THEN t.updated_at ELSE written_at END
     WHERE t.account_id = the_account AND t.id = the_other AND t.payment_id = the_payment;
   END IF;
@@ -1047,6 +1106,8 @@ BEGIN
     SET status = i.transaction_status, reference = coalesce(i.reference, t.reference),
       provider_payment_id = coalesce(i.provider_payment_id, t.provider_payment_id), updated_at = i.written_at,
       awaits_payer = i.awaits_payer, fence = t.fence + 1,
+      succeeded_at = CASE WHEN i.transaction_status = 'SUCCEEDED' THEN coalesce(t.succeeded_at, i.written_at)
+        ELSE t.succeeded_at END,
       check_at = CASE WHEN t.fence = i.fence THEN i.checked_at ELSE t.check_at END
     FROM input i JOIN changed c ON c.n = i.n
     WHERE t.account_id = i.account_id AND t.id = i.transaction_id AND t.payment_id = i.payment_id
@@ -1124,6 +1185,8 @@ BEGIN
       SET status = i.transaction_status, reference = coalesce(i.reference, t.reference),
         provider_payment_id = coalesce(i.provider_payment_id, t.provider_payment_id), updated_at = i.written_at,
         awaits_payer = i.awaits_payer, fence = t.fence + 1,
+        succeeded_at = CASE WHEN i.transaction_status = 'SUCCEEDED' THEN coalesce(t.succeeded_at, i.written_at)
+          ELSE t.succeeded_at END,
         check_at = CASE WHEN t.fence = i.fence THEN i.checked_at ELSE t.check_at END
       FROM input i JOIN changed c ON c.n = i.n
       WHERE t.account_id = the_account AND t.id = ANY (the_transactions) AND t.id = i.transaction_id
