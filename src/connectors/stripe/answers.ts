@@ -97,6 +97,7 @@ export const readRefund = fields({
   amount: asIs,
   currency: asIs,
   failure_reason: textOf,
+  balance_transaction: asIs,
 } satisfies FieldsOf<Stripe.Refund>);
 
 /** A refund. */

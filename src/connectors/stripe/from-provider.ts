@@ -93,7 +93,8 @@ export function fromIntent(body: JsonObject, asked: AskedIntent): Outcome | Open
 
 /**
  * Sums up the captured and refunded money of an intent. After a partial capture, Stripe also lists the release of the
- * rest as a refund, although it returns no money. A pending refund may still fail, and is then listed as failed.
+ * rest as a refund, although it returns no money, so that it has no balance transaction. A pending refund may still fail,
+ * and is then listed as failed.
  *
  * @returns undefined if any part is unreadable.
  */
@@ -101,7 +102,9 @@ export function totalsOf(intent: Intent, refunds: readonly Refund[]): Totals | u
   const { status, amount, amount_received: received, currency } = intent;
   const isCaptured = status === 'succeeded';
   const rest = isCaptured ? Number(amount) - Number(received) : 0;
-  const release = refunds.findLast((one) => one.amount === rest && !one.metadata.transaction_id);
+  const release = refunds.findLast(
+    (one) => one.amount === rest && !one.metadata.transaction_id && !one.balance_transaction,
+  );
   const made = refunds.filter((one) => one.status === 'succeeded' && one !== release);
   const unitsOf = (value: JsonValue | undefined) => {
     const money = readMoney(value, currency, 'minor_units');

@@ -201,7 +201,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     const taken = charges.get(intent.latest_charge as string) as JsonObject;
     Object.assign(taken, { captured: true, amount_captured: amount, amount_refunded: rest });
     // The released rest is listed as a refund.
-    if (rest > 0) keepRefund(intent, taken, rest, 'succeeded', {});
+    if (rest > 0) Object.assign(keepRefund(intent, taken, rest, 'succeeded', {}), { balance_transaction: null });
     return ok(told(intent, fields));
   }
 
@@ -234,7 +234,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
       ...{ id: newId('re'), object: 'refund', amount, currency: intent.currency, status },
       ...{ charge: paid.id as string, payment_intent: intent.id },
       ...{ reason: fields.reason ?? null, metadata: fields.metadata ?? {} },
-      created: Math.floor(nowMs() / 1000),
+      ...{ created: Math.floor(nowMs() / 1000), balance_transaction: newId('txn') },
       ...(status === 'failed' && { failure_reason: 'expired_or_canceled_card' }),
     };
     refunds.set(made.id as string, made);

@@ -65,6 +65,18 @@ describe('captured and refunded amounts in look-ups at Stripe', () => {
     expect(await told()).toMatchObject({ totals: { refunded: 100_000n } });
   });
 
+  it('a refund of exactly the released amount counts as a refund, even if the release is not listed', async () => {
+    const { told } = await payment(AUTHORIZE);
+    dashboard().capture(String(stripe.intent().id), { amount_to_capture: 200_000 });
+    const [release = ''] = dashboard().refunds.keys();
+    dashboard().refunds.delete(release);
+    refundThere(100_000);
+    const [{ id } = {}] = dashboard().refunds.values();
+    expect(await told()).toMatchObject({
+      totals: { refunded: 100_000n, movements: [{ type: 'CAPTURE' }, { providerPaymentId: id }] },
+    });
+  });
+
   it('a look-up reports totals in ISO 4217 units', async () => {
     const attempt = cardAttempt('4242424242424242', { money: { minorUnits: 5_000n, currency: 'ISK' } });
     const { outcome } = await paid(stripe, attempt);
