@@ -67,6 +67,11 @@ type Correcting = {
    * approved.
    */
   readonly corrects?: readonly string[];
+  /**
+   * true: the payer may try again on the provider's page, each time under another id, and any paid try is the payment. A
+   * correction therefore applies under another id, too.
+   */
+  readonly isAnyTry?: true;
 };
 
 /** The KNOWN state of a transaction after a call. A `switch` over it ends in `assertNever`. */

@@ -225,6 +225,7 @@ export function approvedOutcome(
     readonly providerPaymentId?: string;
     readonly alarm?: true;
     readonly corrects?: readonly string[];
+    readonly isAnyTry?: true;
   },
   authorizationCode = '',
 ): Outcome {

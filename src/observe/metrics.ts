@@ -114,7 +114,7 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
     }),
     latePayments: counter({
       name: 'late_payments_total',
-      help: 'Payments that were paid after they had expired or were canceled, by connection. The log names them.',
+      help: 'Payments that were paid after they had expired, were canceled or were declined, by connection. The log names them.',
       labelNames: ['connection'],
     }),
     notifications: counter({

@@ -23,11 +23,11 @@ export function observeAlarm(
   );
 }
 
-/** Counts and logs a payment that was paid after it had expired or was canceled. */
+/** Counts and logs a payment that was paid after it had expired, was canceled or was declined. */
 export function observeLatePayment(metrics: Metrics, log: Logger, payment: Payment): void {
   metrics.latePayments.inc({ connection: payment.transactions?.connectionData?.id ?? '' });
   const about = { alarm: 'late_payment', payment_id: payment.id, account_id: payment.accountId };
-  log.warn(about, 'a payment was paid after it had expired or was canceled');
+  log.warn(about, 'a payment was paid after it had expired, was canceled or was declined');
 }
 
 /** Starts the counters at 0: Prometheus sees no increase in a series whose first value is 1. */

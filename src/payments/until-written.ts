@@ -14,7 +14,7 @@ export type WriteObserver = {
    * @param isLearnedLater true: the payment's response was stored earlier and does not change.
    */
   finished(payment: Payment, isLearnedLater: boolean): void;
-  /** Called when money has arrived after the payment had expired or was canceled. */
+  /** Called when money has arrived after the payment had expired, was canceled or was declined. */
   paidLate?(payment: Payment): void;
   /** Called each time that a write fails, whether or not it will be retried. */
   finishFailed(paymentId: string, error: unknown): void;

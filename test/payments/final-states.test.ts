@@ -1,12 +1,14 @@
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { isAlarm } from '#src/payments/model/contradiction.ts';
 import { notified, payerDid, signed } from '../support/news.ts';
+import { wantEveryEvent } from '../support/tables.ts';
+import { forgetNews } from './kept-news.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 
 const DAY_MS = 86_400_000;
@@ -97,6 +99,36 @@ describe('a payment in a final state', () => {
       const report = { outcome: told, minorUnits: 10_000n, currency: 'USD' };
       expect(await signed(deps, 'ledger', payments.provider.connection, id, report)).toBe('unchanged');
       expect([results, await statusOf(id)]).toEqual([['contradiction', 'contradiction'], end]);
+    },
+  );
+
+  it.each([
+    ['the declined try', 'try-1'],
+    ['another try', 'try-2'],
+  ])(
+    'a declined payment is SUCCEEDED, late and with one event, if a look-up finds that %s was paid',
+    async (_what, paidId) => {
+      await wantEveryEvent(payments.tables);
+      const payment = await payments.pay({ wallet: true });
+      const id = payment.transactions?.id ?? '';
+      const rejected = create(ProviderDataSchema, { status: 'rejected' });
+      const declined = { ...DECLINED, providerData: rejected, providerPaymentId: 'try-1' };
+      await newsOf(payments.deps, telling(declined), id);
+      expect(await statusOf(id)).toBe('DECLINED');
+      const late: string[] = [];
+      const { deps, results } = observed();
+      const observer = { ...deps.observer, paidLate: (paid: Payment) => void late.push(paid.id) };
+      const paid: Outcome = {
+        ...{ ...APPROVED, providerPaymentId: paidId, corrects: ['rejected'], isAnyTry: true },
+        providerData: create(ProviderDataSchema, { status: 'approved' }),
+      };
+      const found = { ...deps, observer };
+      expect(await newsOf(found, telling(paid), id)).toBe('applied');
+      await forgetNews();
+      expect(await newsOf(found, telling(paid), id)).toBe('unchanged');
+      expect([await statusOf(id), late, results]).toEqual(['SUCCEEDED', [payment.id], []]);
+      const events = 'SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence';
+      expect((await payments.tables.query(events, [payment.id])).length).toBe(3);
     },
   );
 

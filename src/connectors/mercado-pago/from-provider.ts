@@ -62,9 +62,15 @@ export function fromRefundResult(result: HttpResult, paymentId: string, asked: A
   );
 }
 
-/** Mercado Pago's corrections: a refund may be rejected or canceled after it was approved. */
+/** Statuses of a payment that has not taken the money, and never will. */
+export const FAILED = ['rejected', 'cancelled'] as const;
+
+/**
+ * Mercado Pago's corrections: a payer's try may be paid after the preference was closed and its tries had failed, and a
+ * refund may be rejected or canceled after it was approved.
+ */
 export const CORRECTIONS: Corrections = {
-  payment: {},
+  payment: { approved: FAILED, refunded: FAILED, in_mediation: FAILED, charged_back: FAILED },
   capture: {},
   refund: { rejected: ['approved'], cancelled: ['approved'], approved: ['rejected', 'cancelled'] },
 };

@@ -19,7 +19,14 @@ import {
   readRefund,
   readSearch,
 } from './answers.ts';
-import { type Asked, fromPreference, fromRefund, fromRefundResult, totalsOf } from './from-provider.ts';
+import {
+  type Asked,
+  FAILED,
+  fromPreference,
+  fromRefund,
+  fromRefundResult,
+  totalsOf,
+} from './from-provider.ts';
 import { toAmount } from './money.ts';
 import { endedDisputesOf, fromFailed, fromPayments } from './payments.ts';
 import { parseReference } from './reference.ts';
@@ -46,7 +53,6 @@ const KEY_LIVES_MS = 10 * 60_000;
 
 /** Milliseconds by which the provider's own clocks may differ, including the rounding of the date header. */
 const CLOCKS_DIFFER_MS = 60_000;
-const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
 
 /** The context of one call of a connection. */
 export type Call = ProviderCall<Target, MercadoPagoSettings>;
@@ -199,7 +205,7 @@ async function lookUpRefund(query: LookUp, of: OfRefund, send: Send, asked: Aske
   const sentAtMs = refunds.nowMs - query.ageMs - CLOCKS_DIFFER_MS;
   // A refund with an unreadable date may be later.
   const since = unclaimed.filter(({ date_created: date }) => !(Date.parse(date) < sentAtMs));
-  const own = since.find(({ status }) => !FAILED.has(status)) ?? since[0];
+  const own = since.find(({ status }) => !FAILED.some((failed) => failed === status)) ?? since[0];
   if (own) return fromRefund(own, paymentId, asked);
   if (unclaimed.length > 0 && query.ageMs >= KEY_LIVES_MS) {
     return unknownOutcome('the payment has a refund of this amount that may or may not be this one');

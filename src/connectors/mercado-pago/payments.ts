@@ -4,12 +4,13 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
+  correcting,
   isUuid,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ShownAs } from '#src/connectors/provider-client.ts';
 import { type Payment, providerDataOf } from './answers.ts';
-import { type Asked, isAnotherAccount } from './from-provider.ts';
+import { type Asked, CORRECTIONS, FAILED, isAnotherAccount } from './from-provider.ts';
 import { differingAmount } from './money.ts';
 import { formatReference } from './reference.ts';
 import { meaningOf } from './refusals.ts';
@@ -21,10 +22,9 @@ import { meaningOf } from './refusals.ts';
 export type Decision = Outcome | { readonly kind: 'open'; readonly failed: Payment | undefined };
 
 /** Statuses in which the money was taken. Other transactions report later events. */
-const PAID: ReadonlySet<string> = new Set(['approved', 'refunded', 'charged_back', 'in_mediation']);
+const PAID: ReadonlySet<string> = new Set(Object.keys(CORRECTIONS.payment));
 /** We never request an authorization, so an authorized payment is paid once the provider has captured it. */
 const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'authorized']);
-const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
 
 /**
  * Determines the outcome from all payments of a preference: from the first paid payment, or else from an undecided one.
@@ -50,6 +50,8 @@ export function fromPayments(
       providerData: providerDataOf(first.raw, asked.shownAs, alarm),
       ...namesOf(preferenceId, first),
       ...(alarm !== '' && { alarm: true as const }),
+      ...correcting(CORRECTIONS.payment, first.status),
+      isAnyTry: true as const,
     };
     return approvedOutcome(reported, first.authorization_code);
   }
@@ -58,7 +60,7 @@ export function fromPayments(
     const providerData = providerDataOf(undecided.raw, asked.shownAs);
     return { kind: 'pending', providerData, ...namesOf(preferenceId, undecided) };
   }
-  const failed = inState(FAILED);
+  const failed = inState(new Set(FAILED));
   return failed.length === payments.length
     ? { kind: 'open', failed: failed[0] }
     : unknownOutcome('a payment has an unknown status');

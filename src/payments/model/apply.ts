@@ -112,7 +112,7 @@ function applyToBase(
       reportedAt,
     },
     books,
-    ...(transaction.status === 'EXPIRED' && { isLate: true }),
+    ...(hasFailed(transaction) && outcome.kind === 'approved' && { isLate: true }),
     // A failed attempt can only turn out to have been paid.
     retakes: (hasFailed(transaction) && record.checkout?.session) || undefined,
   };

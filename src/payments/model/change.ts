@@ -22,7 +22,10 @@ export type Change = {
   readonly reopens: string | undefined;
   /** The checkout session that this payment uses again, because the payment succeeded after it had failed. */
   readonly retakes: string | undefined;
-  /** true: money arrived after the payment had expired or was canceled. Somebody has to decide whether it is kept. */
+  /**
+   * true: money arrived after the payment had expired, was canceled or was declined. Somebody has to decide whether it is
+   * kept.
+   */
   readonly isLate?: boolean;
 };
 

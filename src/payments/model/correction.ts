@@ -120,10 +120,10 @@ export const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CAN
 
 /**
  * Returns true for a report about the same charge: another charge under our reference is money that nobody requested. An
- * operation that its provider makes again may have a new id.
+ * operation that its provider makes again may have a new id, and so may a payer's next try on the provider's page.
  */
 function isAbout({ type, providerPaymentId: id }: TransactionRow, outcome: Outcome): boolean {
-  if (isOperation(type)) return true;
+  if (isOperation(type) || ('isAnyTry' in outcome && outcome.isAnyTry)) return true;
   return id !== undefined && outcome.kind !== 'not_sent' && outcome.providerPaymentId === id;
 }
 

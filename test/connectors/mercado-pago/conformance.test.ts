@@ -1,7 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import { readRefund } from '#src/connectors/mercado-pago/answers.ts';
+import { readPayment, readRefund } from '#src/connectors/mercado-pago/answers.ts';
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
 import { fromRefund } from '#src/connectors/mercado-pago/from-provider.ts';
+import { fromPayments } from '#src/connectors/mercado-pago/payments.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { lookUpOf, lookUpOfOperation } from '../attempts.ts';
 import { describeConformance } from '../conformance.ts';
@@ -35,6 +36,11 @@ describeConformance({
   paid: 'redirect',
   lost: 'not_sent',
   corrections: {
+    payment: async (status) =>
+      fromPayments([readPayment(paymentAnswer(attempt, { status }))], PREFERENCE_ID, {
+        ...attempt,
+        shownAs: { providerId: 'MERCADO_PAGO', accountId: undefined },
+      }) as Outcome,
     refund: async (status) =>
       fromRefund(readRefund({ ...refunded, status }), String(PAYMENT_ID), {
         ...operation,
