@@ -1,4 +1,5 @@
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
+import type { Money } from '#src/money.ts';
 import type { DeclineReason } from './decline.ts';
 import type { Dispute } from './dispute-report.ts';
 
@@ -96,6 +97,11 @@ export type Outcome =
          * payment's look-up reports them.
          */
         readonly totals?: Totals;
+        /**
+         * The money that a capture or a refund has moved, if it may not be the requested money. The transaction takes it as
+         * far as its payment can hold it.
+         */
+        readonly money?: Money;
       })
   /** The payer must go to `redirectUrl`: a wallet's checkout, or a card's 3-D Secure challenge. */
   | (Reported & { readonly kind: 'redirect'; readonly redirectUrl: string })

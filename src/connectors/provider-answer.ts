@@ -262,6 +262,29 @@ export function alarmingOutcome(detail: string, providerData?: ProviderData): Ou
 }
 
 /**
+ * Returns the outcome of a capture or a refund whose answer names other money than was requested: the operation has taken
+ * place with that money, and needs manual review. An operation that has moved nothing has no money to compare.
+ *
+ * @param difference the provider's name of the differing field; undefined if nothing differs.
+ * @param moved the money in the answer; undefined if it is unreadable, which leaves the outcome unknown.
+ */
+export function withMovedMoney(
+  outcome: Outcome,
+  difference: string | undefined,
+  moved: Money | undefined,
+): Outcome {
+  if (difference === undefined || outcome.kind !== 'approved') return outcome;
+  if (!moved) return answeredAboutAnother(difference);
+  const responseMessage = `alarm: the ${difference} that was moved is not the requested one`;
+  return {
+    ...outcome,
+    providerData: { ...outcome.providerData, responseMessage },
+    alarm: true,
+    money: moved,
+  };
+}
+
+/**
  * Builds the outcome of a response that does not match the request: a different amount, currency or reference.
  *
  * @param what the provider's name of the differing field; never its value.

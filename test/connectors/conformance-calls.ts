@@ -104,10 +104,16 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
 
   for (const { name, outcome: kind, answer } of call.answers) {
     it(`the outcome of a call is ${kind} if it gets ${name}`, async () => {
-      expect((await makeAt(written(answer), call, suite)).outcome).toMatchObject({ kind });
+      const { outcome } = await makeAt(written(answer), call, suite);
+      expect(outcome).toMatchObject({ kind });
+      // An operation is over, whatever money its answer names. The money counts, and somebody has to compare it.
+      if (kind === 'approved' && call.name !== 'cancel' && OTHER_MONEY.test(name))
+        expect(outcome).toMatchObject({ alarm: true, money: { minorUnits: expect.any(BigInt) } });
     });
   }
 }
+
+const OTHER_MONEY = /another (amount|currency)/;
 
 /** Checks that an outcome has the id by which the provider names the movement of money. */
 export function expectNamed(outcome: Outcome | undefined): void {

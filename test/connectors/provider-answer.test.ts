@@ -2,6 +2,7 @@ import { create, type JsonValue } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { HttpResult } from '#src/connectors/http-client.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
@@ -28,6 +29,7 @@ import {
   turnedAway,
   unknownOutcome,
   uuidOf,
+  withMovedMoney,
   withoutFields,
   withRaw,
 } from '#src/connectors/provider-answer.ts';
@@ -103,6 +105,20 @@ it('a response with another amount leaves the outcome unknown, with an alarm', (
     providerData: undefined,
     alarm: true,
   });
+});
+
+it('an operation whose answer names other money is over with that money, and raises an alarm', () => {
+  const reported = { providerData: create(ProviderDataSchema), reference: 'theirs' };
+  const done = approvedOutcome(reported);
+  const moved = { minorUnits: 2n, currency: 'USD' };
+  expect(withMovedMoney(done, undefined, moved)).toBe(done);
+  expect(withMovedMoney(done, 'amount', moved)).toMatchObject({
+    ...{ kind: 'approved', alarm: true, money: moved, reference: 'theirs' },
+    providerData: { responseMessage: 'alarm: the amount that was moved is not the requested one' },
+  });
+  expect(withMovedMoney(done, 'amount', undefined)).toEqual(answeredAboutAnother('amount'));
+  const pending: Outcome = { kind: 'pending', ...reported };
+  expect(withMovedMoney(pending, 'amount', moved)).toBe(pending);
 });
 
 it('a payer is redirected only to a web URL of limited length', () => {

@@ -2,15 +2,16 @@ import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
-import { signed } from '../support/news.ts';
+import { notified, signed } from '../support/news.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import { alarms, capture, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
 import { forgetNews } from './kept-news.ts';
 import { payments } from './operated-payments.ts';
 
-/* A provider without look-up signs a report about an operation that names another amount than was requested. */
+/* A provider reports an operation with another amount than was requested: in a signed report, or in a look-up. */
 
 onPaymentsElsewhere();
 
@@ -89,6 +90,28 @@ it.each([
     expect(stored).toEqual({ moved: String(taken), open_operation: null });
   },
 );
+
+it('a refund that a look-up reports with another amount takes it, and blocks no other', async () => {
+  const { payment, operation } = await operated('REFUND');
+  const other: Outcome = {
+    ...{
+      kind: 'approved',
+      authorizationCode: '',
+      retrievalReferenceNumber: '',
+      reference: 'r-1',
+      alarm: true,
+    },
+    ...{ providerData: create(ProviderDataSchema), money: { minorUnits: 2_000n, currency: 'USD' } },
+  };
+  const connection = { ...payments.provider.connection, lookUp: async () => other };
+  const at = { ...deps, connections: () => new Map([['ledger', connection]]) };
+  expect(await notified(at, 'ledger', { transactionId: operation.transactions?.id })).toBe('applied');
+  expect([await others(payment), await amountsOf(payment)]).toEqual([
+    ...[['REFUND SUCCEEDED 2000'], ['0.00', '20.00', '20.00']],
+  ]);
+  await refund(payment, '80');
+  expect(await others(payment)).toEqual(['REFUND SUCCEEDED 2000', 'REFUND SUCCEEDED 8000']);
+});
 
 it('an operation that succeeded with another amount is corrected with that amount, in any order', async () => {
   const { payment, operation } = await operated('CAPTURE');

@@ -11,6 +11,7 @@ import {
   readJsonObject,
   readMoney,
   unknownOutcome,
+  withMovedMoney,
 } from '#src/connectors/provider-answer.ts';
 import type { ShownAs } from '#src/connectors/provider-client.ts';
 import { SOFT_DECLINE } from '#src/connectors/refusal.ts';
@@ -80,14 +81,16 @@ export function fromRefund(refund: Refund, paymentId: string, asked: Asked): Out
   const { id, amount, status, payment_id } = refund;
   if (id === undefined) return unknownOutcome('the response is not a refund');
   if (payment_id !== paymentId) return answeredAboutAnother('payment_id');
-  const difference = differingAmount(amount, asked.money.currency, asked.money);
-  if (difference !== undefined) return answeredAboutAnother(difference);
+  const { currency } = asked.money;
+  const difference = differingAmount(amount, currency, asked.money);
   const providerData = providerDataOf(refund.raw, asked.shownAs);
   const reported = { providerData, reference: id, providerPaymentId: id };
   const corrects = correcting(CORRECTIONS.refund, status);
   switch (status) {
-    case 'approved':
-      return approvedOutcome({ ...reported, ...corrects });
+    case 'approved': {
+      const approved = approvedOutcome({ ...reported, ...corrects });
+      return withMovedMoney(approved, difference, readMoney(amount, currency, 'decimal'));
+    }
     case 'in_process':
       return { kind: 'pending', ...reported };
     case 'rejected':

@@ -11,6 +11,7 @@ import {
   differingMoney,
   fromResult,
   isSuccess,
+  withMovedMoney,
 } from '#src/connectors/provider-answer.ts';
 import type { ShownAs } from '#src/connectors/provider-client.ts';
 import { SOFT_DECLINE } from '#src/connectors/refusal.ts';
@@ -155,16 +156,16 @@ export function fromRefund(refund: Transaction, asked: Omit<Asked, 'orderId'>): 
   const { transactionId, money, shownAs } = asked;
   if (refund.id === undefined) return answeredAboutAnother('id');
   if (namesAnother(refund, transactionId)) return answeredAboutAnother('custom_id');
-  const difference = differingMoney(refund.amount, money);
-  if (difference !== undefined) return answeredAboutAnother(difference);
   const reported = {
     providerData: providerDataOf(refund, refund.raw, shownAs),
     ...{ reference: refund.id, providerPaymentId: refund.id },
   };
   const corrects = correcting(CORRECTIONS.refund, refund.status);
   switch (refund.status) {
-    case 'COMPLETED':
-      return approvedOutcome({ ...reported, ...corrects });
+    case 'COMPLETED': {
+      const approved = approvedOutcome({ ...reported, ...corrects });
+      return withMovedMoney(approved, differingMoney(refund.amount, money), refund.amount);
+    }
     case 'PENDING':
       return { kind: 'pending', ...reported };
     case 'FAILED':

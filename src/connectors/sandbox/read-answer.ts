@@ -11,6 +11,7 @@ import {
   neverHappens,
   readMoney,
   unknownOutcome,
+  withMovedMoney,
 } from '#src/connectors/provider-answer.ts';
 import { BY_STATUS, declineBy, refusalTable, refusedOutcome } from '#src/connectors/refusal.ts';
 import type { Money } from '#src/money.ts';
@@ -67,17 +68,18 @@ export function readResult(
       return unknownOutcome('the response is not of the kind that the request asked for');
     }
     if (answer.idempotency_key !== asked.idempotencyKey) return answeredAboutAnother('idempotency_key');
-    // A cancellation releases everything that is left. If nothing is left, it fails and reports a different amount.
-    const isFailedCancel = answer.object === 'cancellation' && answer.status === 'failed';
-    const money = isFailedCancel ? undefined : asked.money;
-    const reported = readMoney(answer.amount, answer.currency, 'minor_units');
-    const difference = money && differingMoney(reported, money);
-    if (difference !== undefined) return answeredAboutAnother(difference);
+    const moved = readMoney(answer.amount, answer.currency, 'minor_units');
+    // A cancellation releases everything that is left, whatever amount it names.
+    const isCompared = asked.money !== undefined && asked.object !== 'cancellation';
+    const difference = isCompared ? differingMoney(moved, asked.money) : undefined;
+    const isMoving = asked.object === 'capture' || asked.object === 'refund';
+    if (difference !== undefined && !isMoving) return answeredAboutAnother(difference);
     const providerData = providerDataOf(answer, providerId);
-    return (
-      readOutcome(answer, { providerData, reference: answer.id, providerPaymentId: answer.id }, status) ??
-      unknownOutcome('the response contradicts itself', providerData)
-    );
+    const reported = { providerData, reference: answer.id, providerPaymentId: answer.id };
+    const outcome = readOutcome(answer, reported, status);
+    return outcome
+      ? withMovedMoney(outcome, difference, moved)
+      : unknownOutcome('the response contradicts itself', providerData);
   });
 }
 

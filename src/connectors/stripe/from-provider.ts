@@ -14,6 +14,7 @@ import {
   neverHappens,
   readMoney,
   unknownOutcome,
+  withMovedMoney,
 } from '#src/connectors/provider-answer.ts';
 import type { ShownAs } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
@@ -143,15 +144,13 @@ export function fromRefund(body: JsonObject, asked: AskedRefund): Outcome {
   if (refund.payment_intent !== asked.intentId) return answeredAboutAnother('payment_intent');
   if (refund.metadata.transaction_id !== asked.refund.transactionId)
     return answeredAboutAnother('transaction_id');
-  const difference = differingMoney(moneyOf(refund), asked.refund.money);
-  if (difference !== undefined) return answeredAboutAnother(difference);
 
   const providerData = providerDataOf(refund, body, asked.shownAs);
   const reported = { providerData, reference: refund.id, providerPaymentId: refund.id };
   const corrects = correcting(CORRECTIONS.refund, refund.status);
   switch (refund.status) {
     case 'succeeded':
-      return approvedOutcome({ ...reported, ...corrects });
+      return withMoney(approvedOutcome({ ...reported, ...corrects }), moneyOf(refund), asked.refund.money);
     case 'pending':
     case 'requires_action':
       return { kind: 'pending', ...reported };
@@ -229,9 +228,7 @@ function fromCapture(
   const reported = { providerData, ...(id !== undefined && { providerPaymentId: id }) };
   const captured = readMoney(intent.amount_received, intent.currency, 'minor_units');
   const difference = differingMoney(captured, money);
-  if (mark === transactionId) {
-    return difference === undefined ? approved(intent, reported) : answeredAboutAnother('amount_received');
-  }
+  if (mark === transactionId) return withMoney(approved(intent, reported), captured, money);
   // An authorization allows only one capture: a capture with another mark or another amount is not ours, nor is one that
   // is recorded as external.
   const isClaimed = id !== undefined && claimed.includes(id);
@@ -241,6 +238,11 @@ function fromCapture(
   providerData.responseMessage =
     'alarm: the capture lacks our mark and may have been made at the provider itself';
   return approved(intent, { ...reported, alarm: true });
+}
+
+/** Adds the money that an operation has moved if it is not the requested money. Both are in Stripe's units. */
+function withMoney(outcome: Outcome, moved: Money | undefined, asked: Money): Outcome {
+  return withMovedMoney(outcome, differingMoney(moved, asked), moved && fromStripeMoney(moved));
 }
 
 function approved(

@@ -57,9 +57,11 @@ async function applyOutcome(
   // the uncaptured rest, must not be compared.
   if ((isEnd && isOver(found)) || !decides(deps, signed, found)) return stays('unchanged');
   const { id: transactionId, connectionId, ageMs } = transaction;
+  // A report of a failure has moved nothing, whatever amount it names.
+  const moved = outcome.kind === 'approved' ? { ...outcome, money } : outcome;
   const report: Report = isEnd
     ? { kind: 'lapsed', transactionId }
-    : { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, ageMs), reportedAt, money };
+    : { kind: 'outcome', transactionId, outcome: moved, pauseS: pauseS(deps.schedule, ageMs), reportedAt };
   const written = await writeReport(deps, leased, report, stop);
   if (written === 'lost') return { result: 'waiting', fence: undefined };
   if (written === 'waiting' || written === 'conflict') return stays(written);

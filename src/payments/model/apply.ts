@@ -1,6 +1,5 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
-import type { Money } from '#src/money.ts';
 import { attemptChange, isStillOpen } from './attempt.ts';
 import { type Books, movedMoney, type OperationType } from './books.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED, type Unapplied } from './change.ts';
@@ -41,8 +40,6 @@ export type Report =
       readonly pauseS: number;
       /** Time of the event according to the provider; undefined for a response, which is the provider's present state. */
       readonly reportedAt?: Date | undefined;
-      /** The money of an operation according to the provider; undefined if it is the recorded money. */
-      readonly money?: Money | undefined;
     }
   /** The term of an authorization has passed, or the provider reports it as over. */
   | { readonly kind: 'lapsed'; readonly transactionId: string }
@@ -177,12 +174,12 @@ function unapplied(
 function applyToOperation(
   found: TransactionInState,
   type: OperationType,
-  { outcome, pauseS, reportedAt, money: reported }: OutcomeReport,
+  { outcome, pauseS, reportedAt }: OutcomeReport,
   at: Timestamp,
 ): Change | Unapplied {
   const { payment, transaction, transactions } = found;
   const { id, isFinal, minorUnits, currency } = transaction;
-  const correction = correctionOf(found, outcome, reportedAt, reported);
+  const correction = correctionOf(found, outcome, reportedAt);
   const isCorrected = correction === 'now';
   if (transaction.status !== 'PENDING' && !isCorrected) {
     return isConfirmed(transaction, outcome, reportedAt)
@@ -197,9 +194,10 @@ function applyToOperation(
   const recorded = { type, money: { minorUnits, currency }, isFinal };
   // A failure has moved nothing, whatever amount it names.
   const operation =
-    outcome.kind === 'approved' ? { ...recorded, money: movedMoney(before, recorded, reported) } : recorded;
-  const after =
-    isCorrected && type !== 'CANCEL' ? booksCorrectedBy(found, type, outcome, reported) : undefined;
+    outcome.kind === 'approved'
+      ? { ...recorded, money: movedMoney(before, recorded, outcome.money) }
+      : recorded;
+  const after = isCorrected && type !== 'CANCEL' ? booksCorrectedBy(found, type, outcome) : undefined;
   // An event that corrects a success follows it, even if it arrives first.
   const isCorrecting =
     reportedAt !== undefined && outcome.kind === 'declined' && outcome.corrects !== undefined;

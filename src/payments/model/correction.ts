@@ -1,5 +1,4 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
-import type { Money } from '#src/money.ts';
 import {
   type Books,
   booksAfter,
@@ -32,14 +31,12 @@ export type Correction = 'now' | 'later' | 'conflict' | 'outdated';
  * provider's latest report counts, however often it changes its mind.
  *
  * @param reportedAt the time of the reported event according to the provider; undefined for its present state.
- * @param reported the reported money of an operation, if it may differ from the recorded money.
  * @returns undefined if the outcome is not the opposite of a final state, or is not a correction.
  */
 export function correctionOf(
   stored: TransactionInState,
   outcome: Outcome,
   reportedAt: Date | undefined,
-  reported?: Money,
 ): Correction | undefined {
   const { transaction } = stored;
   const isReversal =
@@ -51,7 +48,7 @@ export function correctionOf(
   const earlier = shownOf(stored)?.status ?? '';
   if (isUndated || !outcome.corrects?.includes(earlier)) return undefined;
   if (!isOperation(transaction.type)) return ofAttempt(stored, outcome);
-  return transaction.type === 'CANCEL' ? undefined : ofOperation(stored, transaction.type, outcome, reported);
+  return transaction.type === 'CANCEL' ? undefined : ofOperation(stored, transaction.type, outcome);
 }
 
 /**
@@ -70,14 +67,9 @@ function isOutdated(
 /** An operation that may be corrected. */
 type Corrected = Exclude<OperationType, 'CANCEL'>;
 
-function ofOperation(
-  stored: TransactionInState,
-  type: Corrected,
-  outcome: Outcome,
-  reported: Money | undefined,
-): Correction {
+function ofOperation(stored: TransactionInState, type: Corrected, outcome: Outcome): Correction {
   if (stored.payment.openOperation) return 'later';
-  return booksCorrectedBy(stored, type, outcome, reported) ? 'now' : 'conflict';
+  return booksCorrectedBy(stored, type, outcome) ? 'now' : 'conflict';
 }
 
 /**
@@ -89,8 +81,7 @@ function ofOperation(
 export function booksCorrectedBy(
   { payment, transaction, transactions }: TransactionInState,
   type: Corrected,
-  { kind }: Outcome,
-  reported: Money | undefined,
+  outcome: Outcome,
 ): Books | undefined {
   const base = succeededBase(transactions);
   if (!base) return undefined;
@@ -98,8 +89,8 @@ export function booksCorrectedBy(
   const { minorUnits, currency, isFinal } = transaction;
   const operation = { type, money: { minorUnits, currency }, isFinal };
   const after =
-    kind === 'approved'
-      ? booksAfter(before, { ...operation, money: reportedMoney(operation, reported) })
+    outcome.kind === 'approved'
+      ? booksAfter(before, { ...operation, money: reportedMoney(operation, outcome.money) })
       : booksWithout(before, operation, staysReleased(before, transaction, transactions));
   return after.captured <= after.amount && leftToRefund(after) >= 0n ? after : undefined;
 }

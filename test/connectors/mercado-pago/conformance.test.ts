@@ -125,7 +125,8 @@ function refund(
       refundWith('declined', 'a rejection', { status: 'rejected' }),
       refundWith('declined', 'a cancellation', { status: 'cancelled' }),
       refundWith('unknown', 'an unknown status', { status: 'received' }),
-      refundWith('unknown', 'another amount', { amount: 1000.01 }),
+      // A lost refund is found by its amount.
+      refundWith(isListed ? 'unknown' : 'approved', 'another amount', { amount: 1000.01 }),
       refundWith('unknown', 'an amount as a string with more digits', { amount: '1000.001' }),
       refundWith('unknown', 'another payment', { payment_id: 1 }),
       refundWith('unknown', 'no id', { id: null }),

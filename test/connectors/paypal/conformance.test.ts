@@ -185,8 +185,8 @@ function refundAnswers(): ConformingCall['answers'] {
     answer('pending', 'a pending refund', refundAnswer(operation, { status: 'PENDING' })),
     answer('declined', 'a failed refund', refundAnswer(operation, { status: 'FAILED' })),
     answer('unknown', 'a refund in an unknown state', refundAnswer(operation, { status: 'DONE' })),
-    answer('unknown', 'a refund of another amount', refundAnswer(operation, { amount: TINY })),
-    answer('unknown', 'a refund in another currency', refundAnswer(operation, { amount: EUROS })),
+    answer('approved', 'a refund of another amount', refundAnswer(operation, { amount: TINY })),
+    answer('approved', 'a refund in another currency', refundAnswer(operation, { amount: EUROS })),
     answer('unknown', "someone else's refund", refundAnswer(operation, { custom_id: OTHER })),
     answer('unknown', 'a refund without an id', refundAnswer(operation, { id: null })),
     answer(

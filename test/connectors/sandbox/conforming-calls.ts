@@ -36,16 +36,23 @@ export function answerTo(object: string, idempotencyKey: string): JsonObject {
   };
 }
 
-/** The provider's responses to an operation, except the approval. */
-function operationAnswers(approval: JsonObject): ConformingCall['answers'] {
+/**
+ * The provider's responses to an operation, except the approval.
+ *
+ * @param withOtherMoney the outcome of a success with another amount or currency.
+ */
+function operationAnswers(
+  approval: JsonObject,
+  withOtherMoney: 'approved' | 'unknown',
+): ConformingCall['answers'] {
   const failed = { ...approval, status: 'failed', response_code: '05', failure_code: 'declined' };
   return [
     answer('declined', 'a failure', failed, 402),
     answer('declined', 'a failure with 201', failed, 201),
     answer('unknown', 'a failure with the code of a success', { ...failed, response_code: '00' }, 201),
     answer('pending', 'a pending result', { ...approval, status: 'pending' }, 201),
-    answer('unknown', 'another amount', { ...approval, amount: 1 }, 201),
-    answer('unknown', 'another currency', { ...approval, currency: 'EUR' }, 201),
+    answer(withOtherMoney, 'another amount', { ...approval, amount: 1 }, 201),
+    answer(withOtherMoney, 'another currency', { ...approval, currency: 'EUR' }, 201),
     answer('unknown', 'another key', { ...approval, idempotency_key: 'another' }, 201),
     answer('unknown', 'another kind', { ...approval, object: 'charge' }, 201),
     answer('unknown', 'an unknown status', { ...approval, status: 'received' }, 201),
@@ -66,8 +73,8 @@ const made = (['capture', 'cancel', 'refund'] as const).map((name): ConformingCa
     key: operation.transactionId,
     approval: { status: 201, body: approval },
     answers: [
-      ...operationAnswers(approval),
-      answer(name === 'cancel' ? 'declined' : 'unknown', 'a failure of another amount', failedOnNothing, 402),
+      ...operationAnswers(approval, 'approved'),
+      answer('declined', 'a failure of another amount', failedOnNothing, 402),
     ],
   };
 });
@@ -80,7 +87,7 @@ const completion: ConformingCall = {
   key: completionKey,
   approval: { status: 201, body: completed },
   answers: [
-    ...operationAnswers(completed),
+    ...operationAnswers(completed, 'unknown'),
     answer(
       'unknown',
       'the reason why the order cannot be completed',

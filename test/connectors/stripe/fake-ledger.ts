@@ -201,7 +201,8 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     const taken = charges.get(intent.latest_charge as string) as JsonObject;
     Object.assign(taken, { captured: true, amount_captured: amount, amount_refunded: rest });
     // The released rest is listed as a refund.
-    if (rest > 0) Object.assign(keepRefund(intent, taken, rest, 'succeeded', {}), { balance_transaction: null });
+    if (rest > 0)
+      Object.assign(keepRefund(intent, taken, rest, 'succeeded', {}), { balance_transaction: null });
     return ok(told(intent, fields));
   }
 
