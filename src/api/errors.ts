@@ -3,6 +3,7 @@ import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import type { FastifyError, FastifyRequest } from 'fastify';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { describeFields, type FieldError, REASONS, type Reason, ServiceError } from '#src/service-error.ts';
+import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { unknownEncoding } from './expand.ts';
 
 /** Domain of google.rpc.ErrorInfo, within which the reasons are unique. */
@@ -155,9 +156,17 @@ function foreignRpcError(error: ConnectError): ServiceError {
 const ENDED_EARLY = 'the call ended before its response; retry with the same key to get the response';
 const INTERNAL_MESSAGE = 'internal error; whether anything was sent is unknown; retry with the same key';
 
-/** Converts any error to a ServiceError. The text of a foreign error is dropped. */
+/**
+ * Converts any error to a ServiceError: THE place where every protocol and page does so. The text of a foreign error is
+ * dropped. An error of an unavailable database comes from work that precedes every provider call, since the work that
+ * follows a claim converts it itself (`afterClaim`).
+ */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
+  if (isUnavailable(error)) {
+    const message = 'the database is unavailable; nothing was sent; retry later';
+    return new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: 1, cause: error });
+  }
   const { code = '', statusCode } = (error ?? {}) as Partial<FastifyError>;
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
     return new ServiceError('REQUEST_TOO_LARGE', 'the body is larger than 256 KiB');

@@ -11,7 +11,6 @@ import { type RequestHash, requestHasher } from '#src/payments/request-hash.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database, Run } from '#src/store/engine/database.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   type CallHolder,
   claimCall,
@@ -57,8 +56,7 @@ export type OnceResponse<Desc extends DescMessage> = {
  * response. A call that `work` refuses does not use up its key.
  *
  * @throws ServiceError IDEMPOTENCY_KEY_MISSING for a malformed key, IDEMPOTENCY_KEY_REUSED for another request with the
- * same key, REQUEST_IN_PROGRESS if the object may have been made, SERVICE_UNAVAILABLE if it was not; and as `work`
- * does.
+ * same key, REQUEST_IN_PROGRESS if the object may have been made; and as `work` does.
  */
 export async function callOnce<Desc extends DescMessage>(
   database: Database,
@@ -89,7 +87,7 @@ export async function replayedCall<Desc extends DescMessage>(
   call: OnceCall<Desc>,
 ): Promise<OnceResponse<Desc> | undefined> {
   const keyed = keyedCall(call);
-  const holder = keyed && (await orUnavailable(findCall(database, keyed)));
+  const holder = keyed && (await findCall(database, keyed));
   return holder && { message: replayOf(holder, call.requestHash, call.response), replayed: true };
 }
 
@@ -112,9 +110,8 @@ function replayOf<Desc extends DescMessage>(holder: CallHolder, hash: RequestHas
 
 /** Rejects with REQUEST_IN_PROGRESS if the acknowledgement was lost, since the commit may have succeeded. */
 async function orMaybeDone<T>(isKeyed: boolean, promise: Promise<T>): Promise<T> {
-  return orUnavailable(promise).catch((error) => {
-    const cause = error instanceof ServiceError ? error.cause : undefined;
-    if (!isUnavailable(cause) || isSurelyNotCommitted(cause)) throw error;
+  return promise.catch((cause) => {
+    if (!isUnavailable(cause) || isSurelyNotCommitted(cause)) throw cause;
     // Without a key, a repeated call would be a new one, and make a second webhook or secret.
     const advice = isKeyed
       ? 'retry with the same key and request'

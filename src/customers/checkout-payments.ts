@@ -23,7 +23,6 @@ import { hasThreeDSecureResults } from '#src/payments/create/payment-method.ts';
 import { storedIdempotencyKey } from '#src/payments/idempotency.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { fieldRefusal, notAllowed, ServiceError } from '#src/service-error.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
@@ -93,7 +92,7 @@ async function firstTerms(
   shown: CheckoutAmount | undefined,
 ): Promise<Pick<CreatePaymentRequest, 'merchantOrderId' | 'country' | 'amount'> | undefined> {
   const key = storedIdempotencyKey(caller);
-  const holder = await orUnavailable(findByKey(database, session.accountId, key));
+  const holder = await findByKey(database, session.accountId, key);
   const first = holder && decodeRecord(holder.record);
   if (!first?.amount || first.checkout?.session !== session.id) return undefined;
   const { merchantOrderId, country } = first;
@@ -109,7 +108,7 @@ export async function getCheckoutPayment(
   sessionId: string,
 ): Promise<CheckoutPayment> {
   const { paymentId } = await requireSession(database, accountId, sessionId);
-  const record = paymentId && (await orUnavailable(getPaymentRecord(database, accountId, paymentId)));
+  const record = paymentId && (await getPaymentRecord(database, accountId, paymentId));
   if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'the checkout session has no payment yet');
   return checkoutPayment(decodeRecord(record));
 }
@@ -197,7 +196,7 @@ async function requireOwnMethod(
   const vaultedToken = paymentMethod?.vaultedToken;
   if (!vaultedToken) return;
   const names = { customerId: undefined, vaultedToken };
-  const { vaultedToken: stored } = await orUnavailable(findStoredObjects(database, session.accountId, names));
+  const { vaultedToken: stored } = await findStoredObjects(database, session.accountId, names);
   // An unknown token is refused later, with a more specific reason.
   if (!stored || (session.customerId && stored.customerId === session.customerId)) return;
   const message = 'does not belong to the checkout session’s customer';

@@ -24,7 +24,6 @@ import {
   unknownId,
 } from '#src/service-error.ts';
 import type { Database, Run } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   insertSession,
   lockSession,
@@ -70,7 +69,7 @@ export async function requireSession(
   accountId: string,
   id: string,
 ): Promise<StoredSession> {
-  const session = isUuid(id) ? await orUnavailable(readSession(database, accountId, id)) : undefined;
+  const session = isUuid(id) ? await readSession(database, accountId, id) : undefined;
   if (!session) throw sessionNotFound('does not exist in this account');
   return session;
 }
@@ -113,7 +112,7 @@ export async function changeSession(
     requireTimeToCome(changed);
     return sessionMessage(changed);
   });
-  return orUnavailable(work);
+  return work;
 }
 
 const CHANGES = {

@@ -15,7 +15,6 @@ import { readMetadata, writeMetadata } from '#src/payments/create/metadata.ts';
 import { fieldRefusal, missingResource, requireFaultless, type ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { isKeyTaken } from '#src/store/engine/database-error.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   type CustomerFields,
   findCustomer,
@@ -69,7 +68,7 @@ export async function customerOf(
   id: string,
   field: string,
 ): Promise<StoredCustomer> {
-  const stored = isUuid(id) ? await orUnavailable(readCustomer(database, accountId, id)) : undefined;
+  const stored = isUuid(id) ? await readCustomer(database, accountId, id) : undefined;
   if (!stored) throw customerNotFound(field);
   return stored;
 }
@@ -82,7 +81,7 @@ export async function getCustomerOfMerchant(
 ): Promise<Customer> {
   const stored = merchantCustomerId.includes('\0')
     ? undefined
-    : await orUnavailable(findCustomer(database, accountId, merchantCustomerId));
+    : await findCustomer(database, accountId, merchantCustomerId);
   if (!stored) throw customerNotFound('merchant_customer_id');
   return toMessage(stored);
 }
@@ -103,7 +102,7 @@ export async function changeCustomer(
     change(customer);
     return toMessage(await updateCustomer(run, fieldsOf(customer)));
   });
-  return orUnavailable(work).catch((error) => {
+  return work.catch((error) => {
     throw isKeyTaken(error) ? duplicated() : error;
   });
 }

@@ -1,7 +1,6 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { CustomerSchema } from '#gen/payments/v1/customer_service_pb.js';
 import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { eraseCustomer } from '#src/store/tables/customers.ts';
 import { type CustomerResponse, keepResponse, lockResponsesOf } from '#src/store/tables/replayed-calls.ts';
 import { eraseMethods } from '#src/store/tables/stored-methods.ts';
@@ -32,7 +31,7 @@ export async function deleteCustomer(
       await keepResponse(run, call, ERASERS[call.method](call.response));
     }
   });
-  await orUnavailable(work);
+  await work;
   eventWritten?.();
 }
 

@@ -6,7 +6,6 @@ import { type Patience, waitFor } from '#src/payments/idempotency.ts';
 import { repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import {
   type EnrollmentEnd,
@@ -78,7 +77,7 @@ export async function returnFromEnrollment(
   let enrollment = await find(deps, id);
   const isOver = () => enrollment.status !== 'READY_TO_ENROLL';
   if (!isOver()) {
-    await orUnavailable(promptEnrollment(deps.database, enrollment, PROMPTED_APART_S));
+    await promptEnrollment(deps.database, enrollment, PROMPTED_APART_S);
     deps.wakeEnrollments();
     await waitFor(async () => {
       enrollment = await find(deps, id);
@@ -93,7 +92,7 @@ export async function returnFromEnrollment(
 }
 
 async function find({ database }: Pick<FollowDeps, 'database'>, id: string): Promise<OpenEnrollment> {
-  const found = isUuid(id) ? await orUnavailable(findEnrollment(database, id)) : undefined;
+  const found = isUuid(id) ? await findEnrollment(database, id) : undefined;
   if (found) return found;
   throw new ServiceError('VAULTED_TOKEN_NOT_FOUND', 'no such enrollment', { isResource: true });
 }

@@ -1,7 +1,6 @@
 import type { OfferedPaymentMethod } from '#gen/payments/v1/checkout_service_pb.js';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { whyClosed } from '#src/payments/create/session-terms.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { findSessionOwner, type StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { requireSession } from './checkout-sessions.ts';
@@ -28,9 +27,7 @@ export async function readHostedCheckout(
   sessionId: string,
   ofSandbox: boolean,
 ): Promise<HostedCheckout | undefined> {
-  const owner = isUuid(sessionId)
-    ? await orUnavailable(findSessionOwner(deps.database, sessionId, ofSandbox))
-    : undefined;
+  const owner = isUuid(sessionId) ? await findSessionOwner(deps.database, sessionId, ofSandbox) : undefined;
   if (!owner) return undefined;
   const session = await requireSession(deps.database, owner.accountId, sessionId);
   if (!session.expiresAt) return undefined;

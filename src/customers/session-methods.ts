@@ -11,7 +11,6 @@ import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { cardName } from '#src/payments/create/card.ts';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { listMethods, type StoredMethod } from '#src/store/tables/stored-methods.ts';
 import { isOfTerms, nameOf, offeredMethods, takesInstallments } from './offered-methods.ts';
@@ -23,7 +22,7 @@ export async function listSessionMethods(
 ): Promise<OfferedPaymentMethod[]> {
   const catalogue = deps.catalogue();
   const { accountId, customerId } = session;
-  const stored = customerId ? await orUnavailable(listMethods(deps.database, { accountId, customerId })) : [];
+  const stored = customerId ? await listMethods(deps.database, { accountId, customerId }) : [];
   const offered = stored.flatMap((method) => storedOffer(catalogue, method, session) ?? []);
   return [...offered, ...offeredMethods(catalogue, session, deps.now())];
 }

@@ -15,7 +15,6 @@ import { requireRoom } from '#src/payments/create/vault-card.ts';
 import { Secret } from '#src/secret.ts';
 import { invalidField, missingResource, notAllowed, requireFaultless } from '#src/service-error.ts';
 import { type Database, queriesOf } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { lockCustomer } from '#src/store/tables/customers.ts';
 import {
   endMethod,
@@ -87,14 +86,14 @@ export async function listStoredMethods(
   customerId: string,
 ): Promise<StoredPaymentMethod[]> {
   await customerOf(database, accountId, customerId, 'customer_id');
-  const methods = await orUnavailable(listMethods(database, { accountId, customerId }));
+  const methods = await listMethods(database, { accountId, customerId });
   return methods.map(storedMethodMessage);
 }
 
 /** Returns one of a customer's stored payment methods. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
 export async function getStoredMethod(database: Database, name: MethodName): Promise<StoredPaymentMethod> {
   const isName = isUuid(name.customerId) && isUuid(name.id);
-  const method = isName ? await orUnavailable(readMethod(database, name)) : undefined;
+  const method = isName ? await readMethod(database, name) : undefined;
   if (!method) throw missingResource('VAULTED_TOKEN_NOT_FOUND', 'id', 'does not exist for this customer');
   return storedMethodMessage(method);
 }
@@ -109,7 +108,7 @@ export async function unenrollMethod(deps: MethodDeps, name: MethodName): Promis
     const ended = await endMethod(run, name);
     return ended && emitMethodEvent(run, ended);
   });
-  const ended = await orUnavailable(work);
+  const ended = await work;
   deps.eventWritten?.();
   return ended ?? getStoredMethod(deps.database, name);
 }

@@ -1,5 +1,4 @@
 import type { Database } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { listAccountNames } from '#src/store/tables/accounts.ts';
 import { type AuditEntry, INSTALLATION, listActions } from '#src/store/tables/audit-log.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
@@ -17,8 +16,8 @@ export async function auditPage(database: Database, visit: Visit): Promise<Page>
   const accountId = isUuid(requested) ? requested : INSTALLATION;
   const before = visit.query('before');
   const page = { ...(isUuid(before) && { beforeId: before }), limit: PAGE_SIZE + 1 };
-  const accounts = await orUnavailable(listAccountNames(database, MAX_ACCOUNTS));
-  const found = await orUnavailable(listActions(database, accountId, page));
+  const accounts = await listAccountNames(database, MAX_ACCOUNTS);
+  const found = await listActions(database, accountId, page);
   const shown = found.slice(0, PAGE_SIZE);
   const last = found.length > PAGE_SIZE ? shown.at(-1) : undefined;
   const query = (more: Record<string, string>) => new URLSearchParams({ account: accountId, ...more });

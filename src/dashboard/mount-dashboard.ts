@@ -5,7 +5,6 @@ import { unaskableOf } from '#src/payments/check/open-outcomes.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { countOpenAttempts } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { addFailedSignIns, INSTALLATION, recordAction } from '#src/store/tables/audit-log.ts';
 import {
   countPendingDeliveries,
@@ -146,9 +145,7 @@ function mountSignIn(
       return refuse(401, 'This is not an operator key.');
     }
     const actor = actorAt(session.actor, request);
-    await orUnavailable(
-      recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-in', detail: session.role }),
-    );
+    await recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-in', detail: session.role });
     return reply.headers({ ...FRAME_HEADERS, 'set-cookie': cookie.set(session.token) }).redirect(next, 303);
   });
 
@@ -160,7 +157,7 @@ function mountSignIn(
     if (token !== undefined && session) {
       const actor = actorAt(session.actor, request);
       // Recorded first: once the session has ended, nothing shows who signed out.
-      await orUnavailable(recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-out' }));
+      await recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-out' });
       await sessions.end(token);
     }
     const headers = { 'set-cookie': cookie.set(undefined), 'clear-site-data': '"cache"' };
@@ -172,16 +169,14 @@ const MAX_OPEN_SHOWN = 10;
 const MAX_COUNTED = 10_000;
 
 async function overview({ database, opened, connections }: DashboardDeps): Promise<Page> {
-  const [recent, records, openAttempts, open, webhooks, pending] = await orUnavailable(
-    Promise.all([
-      countRecentAttempts(database),
-      listRecentRecords(database),
-      listOldestOpenAttempts(database, MAX_OPEN_SHOWN),
-      countOpenAttempts(database, MAX_COUNTED),
-      listTroubledWebhooks(database, MAX_OPEN_SHOWN),
-      countPendingDeliveries(database, MAX_COUNTED + 1),
-    ]),
-  );
+  const [recent, records, openAttempts, open, webhooks, pending] = await Promise.all([
+    countRecentAttempts(database),
+    listRecentRecords(database),
+    listOldestOpenAttempts(database, MAX_OPEN_SHOWN),
+    countOpenAttempts(database, MAX_COUNTED),
+    listTroubledWebhooks(database, MAX_OPEN_SHOWN),
+    countPendingDeliveries(database, MAX_COUNTED + 1),
+  ]);
   const { catalogue, health } = opened();
   const circuits = catalogue.connections.flatMap(({ id, name }) => {
     const known = health.get(id);

@@ -11,6 +11,7 @@ import {
   CapturePaymentRequestSchema,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
+import { toServiceError } from '#src/api/errors.ts';
 import { requireValidOf } from '#src/api/require-valid.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
@@ -19,7 +20,6 @@ import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { findAccount } from '#src/store/tables/accounts.ts';
 import { recordAction } from '#src/store/tables/audit-log.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
@@ -66,7 +66,7 @@ export function paymentPage(deps: PaymentPageDeps, visit: Visit): Promise<Page> 
 /** Goes to the page of a payment whose account the URL does not name; the id may be of one of its transactions. */
 export async function paymentById(database: Database, visit: Visit): Promise<Reply> {
   const id = visit.part('payment');
-  const [found] = isUuid(id) ? await orUnavailable(findPaymentsById(database, id)) : [];
+  const [found] = isUuid(id) ? await findPaymentsById(database, id) : [];
   if (!found) throw notFound();
   return { goTo: `${DASHBOARD}/payments/${found.accountId}/${found.id}` };
 }
@@ -96,10 +96,10 @@ async function show(
 ): Promise<Page> {
   const { accountId, paymentId } = namesOf(visit);
   const { database } = deps.operations;
-  const story = await orUnavailable(readPaymentStory(database, accountId, paymentId));
+  const story = await readPaymentStory(database, accountId, paymentId);
   if (!story) throw notFound();
   const payment = decodeRecord(story.record);
-  const account = await orUnavailable(findAccount(database, accountId));
+  const account = await findAccount(database, accountId);
   const made = { idempotencyKey: story.idempotencyKey, capture: story.transactions[0]?.capture ?? true };
   const content = paymentContent(
     {
@@ -128,7 +128,7 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
   const { accountId, paymentId } = namesOf(visit);
   const key = visit.form('key');
   const amount = visit.form('amount');
-  const stored = await orUnavailable(getPaymentRecord(deps.operations.database, accountId, paymentId));
+  const stored = await getPaymentRecord(deps.operations.database, accountId, paymentId);
   if (!stored) throw notFound();
   const currency = decodeRecord(stored).amount?.currency ?? '';
   const record = (detail: string) =>
@@ -140,20 +140,25 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
       detail: `${detail}`.slice(0, MAX_DETAIL) + keyNote(key),
     });
   // Recorded before anything is sent: an action that cannot be audited must not happen.
-  await orUnavailable(record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`));
+  await record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`);
+  // The operation may have been sent, so an unavailable database must not count as "nothing was sent".
+  const recordEnd = (end: string) =>
+    record(end).catch((cause) => {
+      throw new Error('the end of an action was not recorded', { cause });
+    });
   const requested: Asked = { paymentId, reason: visit.form('reason'), amount, currency };
   const caller = { accountId, idempotencyKey: key, secretPresented: true };
   let result: string;
   try {
     result = resultOf(await deps.track(operate(deps.operations, action, requested, caller)));
   } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    await record(`refused: ${error.reason}`);
-    const options = { status: error.status, refused: { action, key, amount } };
-    return show(deps, visit, () => notice('refused', error.message), options);
+    const { reason, status, message } = toServiceError(error);
+    if (reason === 'INTERNAL_ERROR') throw error;
+    await recordEnd(`refused: ${reason}`);
+    return show(deps, visit, () => notice('refused', message), { status, refused: { action, key, amount } });
   }
   // Outside the try: a failure to record the result must not count as a refusal.
-  await record(result);
+  await recordEnd(result);
   return { goTo: `${DASHBOARD}/payments/${accountId}/${paymentId}?did=${action}` };
 }
 
@@ -194,7 +199,7 @@ export async function deliverAgain(deps: PaymentPageDeps, visit: Visit): Promise
   const delivery = visit.part('delivery');
   const { database } = deps.operations;
   const action = { accountId, actor: visit.actor, action: 'redeliver', subject: delivery };
-  await orUnavailable(recordAction(database, { ...action, detail: `of payment ${paymentId}` }));
+  await recordAction(database, { ...action, detail: `of payment ${paymentId}` });
   await redeliverOne(deps.webhooks, accountId, delivery, '');
   return { goTo: `${DASHBOARD}/payments/${accountId}/${paymentId}?did=redeliver` };
 }

@@ -5,7 +5,6 @@ import { decodeRecord } from '#src/payments/stored-record.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { isTimeout } from '#src/store/engine/database-error.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { listAccountNames } from '#src/store/tables/accounts.ts';
 import {
   type FoundPayment,
@@ -58,7 +57,7 @@ const MAX_ACCOUNTS = 1_000;
 
 /** The search page for payments. */
 export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page> {
-  const accounts = await orUnavailable(listAccountNames(deps.database, MAX_ACCOUNTS + 1));
+  const accounts = await listAccountNames(deps.database, MAX_ACCOUNTS + 1);
   const requested: Search = {
     text: visit.query('text'),
     by: visit.query('by') || 'order',
@@ -126,12 +125,10 @@ function oneOf(payments: readonly FoundPayment[]): Found {
 }
 
 async function findOrRefuse(search: Promise<FoundPayment[]>): Promise<FoundPayment[]> {
-  return orUnavailable(
-    search.catch((error) => {
-      if (isTimeout(error)) throw refuse('the search took too long: choose an account or a shorter period');
-      throw error;
-    }),
-  );
+  return search.catch((error) => {
+    if (isTimeout(error)) throw refuse('the search took too long: choose an account or a shorter period');
+    throw error;
+  });
 }
 
 /** Adds seconds to a time from a form, such as 2026-01-31T09:08. Returns any other text unchanged. */

@@ -1,6 +1,5 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Database } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   deleteOperatorSession,
   findOperatorSession,
@@ -23,10 +22,7 @@ export type Session = {
 /** Keys that grant access to the dashboard, by role. */
 export type OperatorKeys = { readonly operate: readonly string[]; readonly read: readonly string[] };
 
-/**
- * Sessions of the dashboard, kept in the database so that every replica knows them. Each function throws ServiceError
- * SERVICE_UNAVAILABLE if the database is unavailable.
- */
+/** Sessions of the dashboard, kept in the database so that every replica knows them. */
 export type Sessions = {
   /**
    * Signs an operator in.
@@ -65,17 +61,17 @@ export function createSessions(database: Database, keys: OperatorKeys): Sessions
       const actor = actorOf(keyHash);
       const session = { tokenHash: sha256(token), actor, keyHash };
       const replacedHash = replaced ? sha256(replaced) : undefined;
-      await orUnavailable(insertOperatorSession(database, session, replacedHash));
+      await insertOperatorSession(database, session, replacedHash);
       return { role, actor, formToken: formTokenOf(token), token };
     },
     async find(token, touch) {
       if (!TOKEN.test(token)) return undefined;
-      const stored = await orUnavailable(findOperatorSession(database, sha256(token), TERMS, touch));
+      const stored = await findOperatorSession(database, sha256(token), TERMS, touch);
       // The role comes from the current configuration, so a removed key no longer gives access.
       const role = stored && roleOf(stored.keyHash);
       return role && { role, actor: stored.actor, formToken: formTokenOf(token) };
     },
-    end: (token) => orUnavailable(deleteOperatorSession(database, sha256(token))),
+    end: (token) => deleteOperatorSession(database, sha256(token)),
   };
 }
 

@@ -1,6 +1,5 @@
 import { unknownId } from '#src/service-error.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { recordAction } from '#src/store/tables/audit-log.ts';
 import type { StoredDelivery } from '#src/store/tables/deliveries.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
@@ -53,7 +52,7 @@ export async function deliverFailedAgain(deps: ManageDeps, visit: Visit): Promis
   const { accountId, id } = await webhookOf(deps, visit);
   const [hours, name] = SPANS.find(([hours]) => hours === visit.form('hours')) ?? ['1', 'last hour'];
   const action = { accountId, actor: visit.actor, action: 'redeliver-failed', subject: id };
-  await orUnavailable(recordAction(deps.database, { ...action, detail: `of the ${name}` }));
+  await recordAction(deps.database, { ...action, detail: `of the ${name}` });
   await redeliverAllFailed(deps, accountId, id, new Date(Date.now() - Number(hours) * 3_600_000));
   return { goTo: `${webhookAddress({ accountId, id })}?did=redeliver` };
 }

@@ -127,8 +127,7 @@ export async function replay(
  * Waits for the response of a key's holder, and reads it.
  *
  * @param first the holder, if already read.
- * @throws ServiceError REQUEST_IN_PROGRESS if there is no response in time or the database cannot be reached. A claimed
- * payment or operation always gets a response, which a retry returns.
+ * @throws ServiceError REQUEST_IN_PROGRESS if there is no response in time or the database cannot be reached.
  */
 export async function storedResponse(
   { responses, patience }: Omit<ReplayDeps, 'observer'>,
@@ -136,8 +135,19 @@ export async function storedResponse(
   read: () => Promise<Responded | undefined>,
   first?: Responded,
 ): Promise<PaymentResponse> {
+  const response = awaitResponse(first, read, patience).then((found) => readResponse(responses, found));
+  return afterClaim(patience, keyed, response);
+}
+
+/**
+ * Awaits work that follows a claim.
+ *
+ * @throws ServiceError REQUEST_IN_PROGRESS if the database is unavailable, since something may have been sent. The
+ * claimed payment or operation always gets a response, which a retry returns.
+ */
+export async function afterClaim<T>(patience: Patience, keyed: Keyed, work: Promise<T>): Promise<T> {
   try {
-    return await readResponse(responses, await awaitResponse(first, read, patience));
+    return await work;
   } catch (error) {
     throw isUnavailable(error) ? inProgress(patience, keyed, error) : error;
   }

@@ -41,7 +41,7 @@ import { showAlarms } from '#src/observe/observe-alarm.ts';
 import { observeRefusals } from '#src/observe/observe-requests.ts';
 import { showNodes } from '#src/observe/show-nodes.ts';
 import type { Caller } from '#src/payments/caller.ts';
-import { checkWritable, orUnavailable } from '#src/store/engine/unavailable.ts';
+import { checkWritable } from '#src/store/engine/check-writable.ts';
 import { findAccountKeys } from '#src/store/tables/accounts.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 import type { Parent } from '#src/workers/worker.ts';
@@ -122,8 +122,7 @@ function createOpeners(
   { config, deps, metrics, clientAddress }: Api,
   requireAllowedOrigin: RequireAllowedOrigin,
 ) {
-  const find = (publicKey: string) =>
-    orUnavailable(findAccountKeys(deps.database, publicKey, config.sandbox));
+  const find = (publicKey: string) => findAccountKeys(deps.database, publicKey, config.sandbox);
   const authenticateAccount = observeAuthentication(createAuthenticate(find), clientAddress);
   const operators = createOperatorAuthenticate(config.operatorKeys);
   const authenticateOperator = observeAuthentication(operators, clientAddress);

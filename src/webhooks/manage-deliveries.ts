@@ -1,6 +1,5 @@
 import { invalidField, type ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   getDelivery,
   listDeliveries,
@@ -37,7 +36,7 @@ export async function deliveriesPage(
   const size = page.pageSize || PAGE_SIZE;
   const before = pageToken || undefined;
   // The extra row shows whether there is another page.
-  const found = await orUnavailable(listDeliveries(database, { accountId, webhookId }, before, size + 1));
+  const found = await listDeliveries(database, { accountId, webhookId }, before, size + 1);
   const deliveries = found.slice(0, size);
   return { deliveries, nextPageToken: found.length > size ? (deliveries.at(-1)?.id ?? '') : '' };
 }
@@ -49,7 +48,7 @@ export async function sendTestEvent(
   webhookId: string,
 ): Promise<StoredDelivery> {
   requireActive(await requireWebhook(deps.database, accountId, webhookId));
-  const id = await orUnavailable(insertTestDelivery(deps.database, { accountId, webhookId }));
+  const id = await insertTestDelivery(deps.database, { accountId, webhookId });
   deps.wake({ accountId, webhookId });
   return requireDelivery(deps.database, accountId, id);
 }
@@ -69,7 +68,7 @@ export async function redeliverOne(
   const delivery = await requireDelivery(deps.database, accountId, id);
   if (webhookId !== '' && webhookId.toLowerCase() !== delivery.webhookId) throw deliveryNotFound();
   requireActive(await requireWebhook(deps.database, accountId, delivery.webhookId));
-  const due = await orUnavailable(redeliver(deps.database, accountId, id));
+  const due = await redeliver(deps.database, accountId, id);
   if (!due) throw deliveryNotFound();
   deps.wake({ accountId, webhookId: due.webhookId });
   return due;
@@ -84,13 +83,13 @@ export async function redeliverAllFailed(
 ): Promise<number> {
   requireActive(await requireWebhook(deps.database, accountId, webhookId));
   const webhook = { accountId, webhookId };
-  const count = await orUnavailable(redeliverFailed(deps.database, webhook, since, MAX_REDELIVERED));
+  const count = await redeliverFailed(deps.database, webhook, since, MAX_REDELIVERED);
   if (count > 0) deps.wake(webhook);
   return count;
 }
 
 async function requireDelivery(database: Database, accountId: string, id: string): Promise<StoredDelivery> {
-  const delivery = isUuid(id) ? await orUnavailable(getDelivery(database, accountId, id)) : undefined;
+  const delivery = isUuid(id) ? await getDelivery(database, accountId, id) : undefined;
   if (!delivery) throw deliveryNotFound();
   return delivery;
 }

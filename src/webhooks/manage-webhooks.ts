@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
 import { type FieldError, invalidParameters, ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import type { WebhookName } from '#src/store/tables/outbox.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import {
@@ -68,7 +67,7 @@ export async function addWebhook(
     secret: sealed,
     credentials: credentials && (await sealCredentials(deps.vault, id, credentials)),
   };
-  const webhook = await orUnavailable(insertWebhook(deps.database, stored, MAX_WEBHOOKS));
+  const webhook = await insertWebhook(deps.database, stored, MAX_WEBHOOKS);
   if (webhook) return { webhook, secret: shown };
   throw new ServiceError(
     'WEBHOOK_LIMIT_REACHED',
@@ -82,14 +81,14 @@ export async function requireWebhook(
   accountId: string,
   id: string,
 ): Promise<StoredWebhook> {
-  const webhook = isUuid(id) ? await orUnavailable(getWebhook(database, accountId, id)) : undefined;
+  const webhook = isUuid(id) ? await getWebhook(database, accountId, id) : undefined;
   if (!webhook) throw webhookNotFound();
   return webhook;
 }
 
 /** Lists an account's webhooks, oldest first. */
 export function listOwnWebhooks(database: Database, accountId: string): Promise<StoredWebhook[]> {
-  return orUnavailable(listWebhooks(database, accountId));
+  return listWebhooks(database, accountId);
 }
 
 /** A requested change to a webhook. */
@@ -110,14 +109,14 @@ export async function changeWebhook(
   const credentials =
     change.credentials && (await sealCredentials(deps.vault, id.toLowerCase(), change.credentials));
   const stored = { ...change, url, events, credentials };
-  const updated = await orUnavailable(updateWebhook(deps.database, accountId, id, stored));
+  const updated = await updateWebhook(deps.database, accountId, id, stored);
   if (!updated) throw webhookNotFound();
   return updated;
 }
 
 /** Deletes a webhook. @throws ServiceError WEBHOOK_NOT_FOUND. */
 export async function removeWebhook(database: Database, accountId: string, id: string): Promise<void> {
-  const removed = isUuid(id) && (await orUnavailable(deleteWebhook(database, accountId, id)));
+  const removed = isUuid(id) && (await deleteWebhook(database, accountId, id));
   if (!removed) throw webhookNotFound();
 }
 
@@ -127,7 +126,7 @@ export async function currentSecret(
   accountId: string,
   id: string,
 ): Promise<string> {
-  const webhook = await orUnavailable(getWebhook(database, accountId, id));
+  const webhook = await getWebhook(database, accountId, id);
   return webhook ? openSecret(vault, id, webhook.secret) : '';
 }
 
@@ -143,7 +142,7 @@ export async function rotateSecret(
   const found = await requireWebhook(deps.database, accountId, id);
   const { shown, sealed: secret } = await newSigningSecret(deps.vault, found.id);
   const rotated = rotateWebhookSecret(deps.database, { accountId, id, secret }, BOTH_SECRETS_S);
-  const webhook = await orUnavailable(rotated);
+  const webhook = await rotated;
   if (!webhook) throw webhookNotFound();
   return { webhook, secret: shown };
 }

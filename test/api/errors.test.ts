@@ -13,6 +13,7 @@ import {
   toServiceError,
 } from '#src/api/errors.ts';
 import { REASONS, type Reason, ServiceError } from '#src/service-error.ts';
+import { ConnectionLostError, DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { PROTOCOLS, RPC_PROTOCOLS, requestBody } from '../support/api-clients.ts';
 import { clients, onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
@@ -116,6 +117,17 @@ describe('unexpected errors', () => {
       expect(error.reason).toBe('INTERNAL_ERROR');
       expect(JSON.stringify([toProblem(error, ''), toConnectError(error).message])).not.toContain(CARD);
     }
+  });
+
+  it('an unavailable database is reported as such, unlike a caller who breaks the connection', () => {
+    const broken = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+    for (const error of [new DatabaseUnavailableError(broken), new ConnectionLostError(broken)]) {
+      expect(toServiceError(error)).toMatchObject({
+        ...{ reason: 'SERVICE_UNAVAILABLE', retryAfterS: 1, cause: error },
+        message: 'the database is unavailable; nothing was sent; retry later',
+      });
+    }
+    expect(toServiceError(broken).reason).toBe('INVALID_REQUEST');
   });
 
   it('an unexpected error is logged with its name, code, cause and stack, but without its message', () => {

@@ -1,6 +1,6 @@
 import Fastify from 'fastify';
 import { expect, it } from 'vitest';
-import { createSessions, type Sessions } from '#src/dashboard/session.ts';
+import { createSessions } from '#src/dashboard/session.ts';
 import { preparePages, sessionCookie, visits } from '#src/dashboard/visit.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -9,18 +9,6 @@ import { NOTHING } from '#src/web/html.ts';
 
 const query = () => Promise.reject(new DatabaseUnavailableError(new Error('connect ECONNREFUSED')));
 const database = { query } as unknown as Database;
-
-it.each<[string, (sessions: Sessions) => Promise<unknown>]>([
-  ['begin', (sessions) => sessions.begin('key', undefined)],
-  ['find', (sessions) => sessions.find('A'.repeat(43), true)],
-  ['end', (sessions) => sessions.end('A'.repeat(43))],
-])(
-  'dashboard sessions report SERVICE_UNAVAILABLE while the database is unavailable: %s',
-  async (_what, call) => {
-    const sessions = createSessions(database, { operate: ['key'], read: [] });
-    await expect(call(sessions)).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE' });
-  },
-);
 
 it('a dashboard page asks the operator to come back while the database is unavailable', async () => {
   const sessions = createSessions(database, { operate: [], read: [] });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
+import { ConnectionLostError, DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { runs } from '../support/fixed-seed.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import {
@@ -29,7 +29,7 @@ const CARD = cardPayment();
 
 onScriptedPayments();
 
-const lost = () => new Error('Connection terminated unexpectedly');
+const lost = () => new ConnectionLostError(new Error('Connection terminated unexpectedly'));
 const away = () => new DatabaseUnavailableError(new Error('refused'));
 
 /** The fault at the beginning of the next attempt; `run` begins the attempt when it is called. */

@@ -17,7 +17,7 @@ import { checkDue } from '#src/payments/check/checker.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
+import { ConnectionLostError, DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { notified } from '../support/news.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Behaviour } from './ledger-provider.ts';
@@ -185,7 +185,7 @@ describe('an operation with an unknown outcome', () => {
       const result = await database.query(statement, values);
       if (statement.name !== 'claim_operation') return result as never;
       isAway = true;
-      throw new Error('Connection terminated unexpectedly');
+      throw new ConnectionLostError(new Error('Connection terminated unexpectedly'));
     };
     const deps = { ...payments.deps, database: { ...database, query } };
     await expect(operate('refund', payment, '100', 'refund-1', deps)).rejects.toMatchObject({

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { checkNode, checkWritable } from '#src/store/engine/check-writable.ts';
 import { takeDue } from '#src/store/engine/checks.ts';
 import { type Database, openDatabase } from '#src/store/engine/database.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { distribute, isDistributed, listAccountNodes, PLACEMENTS } from '#src/store/engine/distribution.ts';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
-import { checkNode, checkWritable } from '#src/store/engine/unavailable.ts';
 import { findNotifiedTransaction } from '#src/store/tables/notifications.ts';
 import { createCitus, dropCitus } from '../support/citus.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';

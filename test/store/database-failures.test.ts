@@ -2,7 +2,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, type DatabaseOptions, openDatabase } from '#src/store/engine/database.ts';
-import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
+import { isSurelyNotCommitted, isUnavailable, statementError } from '#src/store/engine/database-error.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const log = pino({ level: 'silent' });
@@ -12,6 +12,12 @@ const TURN_READ_ONLY = {
   name: 'turn_read_only',
   text: "SELECT set_config('default_transaction_read_only', 'on', false), pg_sleep(0.05)",
 };
+/** Errors of broken connections, as node-postgres reports them. */
+const BROKEN = [
+  new Error('Connection terminated unexpectedly'),
+  new Error('Query read timeout'),
+  Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
+];
 const PID = { name: 'pid', text: 'SELECT pg_backend_pid() AS pid, pg_sleep(0.05)' };
 
 let test: TestDatabase;
@@ -128,8 +134,17 @@ describe('proof that nothing was committed', () => {
   });
 
   it('a broken connection does not prove that nothing was committed', () => {
-    expect(isSurelyNotCommitted(new Error('Connection terminated unexpectedly'))).toBe(false);
-    expect(isSurelyNotCommitted(Object.assign(new Error('read'), { code: 'ECONNRESET' }))).toBe(false);
+    for (const broken of BROKEN) {
+      const error = statementError(broken);
+      expect([isSurelyNotCommitted(error), isUnavailable(error)]).toEqual([false, true]);
+      expect(error).toMatchObject({ message: broken.message, cause: broken });
+    }
+  });
+
+  it('a broken connection counts as the database’s only if a statement was rejected because of it', () => {
+    for (const broken of BROKEN) expect(isUnavailable(broken)).toBe(false);
+    const fault = new TypeError('a fault of ours');
+    expect(statementError(fault)).toBe(fault);
   });
 
   it('a failed attempt to connect proves that nothing was committed', async () => {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { checkWritable } from '#src/store/engine/check-writable.ts';
 import { distribute, isDistributed, PLACEMENTS } from '#src/store/engine/distribution.ts';
-import { checkWritable } from '#src/store/engine/unavailable.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 
 onOwnDatabase({});

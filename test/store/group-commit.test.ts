@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Database } from '#src/store/engine/database.ts';
-import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
+import { ConnectionLostError, DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { groupCommits } from '#src/store/engine/group-commit.ts';
 
 const databaseAt = (roundTripMs: number) => ({ roundTripMs: () => roundTripMs }) as Database;
@@ -111,7 +111,7 @@ describe('grouped writes', () => {
   );
 
   it.each([
-    ['may have been committed', new Error('Connection terminated unexpectedly')],
+    ['may have been committed', new ConnectionLostError(new Error('Connection terminated unexpectedly'))],
     ['found no connection', new DatabaseUnavailableError(new Error('refused'))],
   ])(
     'writes whose group %s are rejected with the group’s error and not written again',

@@ -1,7 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Database, Run, Statement } from '#src/store/engine/database.ts';
-import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
+import {
+  ConnectionLostError,
+  isSurelyNotCommitted,
+  isUnavailable,
+} from '#src/store/engine/database-error.ts';
 import { createNodeGate, type NodeGate } from '#src/store/engine/node-gate.ts';
 
 // Two nodes, A and B. The accounts are named for their node. A statement on a node that hangs never ends by itself.
@@ -45,7 +49,7 @@ function send(accounts: string, abort?: AbortSignal): Promise<never> {
   const { promise, resolve, reject } = Promise.withResolvers<never>();
   const needs = accounts === 'all' ? ['A', 'B'] : [accounts[0] ?? ''];
   if (!needs.some((node) => hanging.has(node))) resolve({ rows: [accounts] } as never);
-  abort?.addEventListener('abort', () => reject(new Error('Connection terminated')));
+  abort?.addEventListener('abort', () => reject(new ConnectionLostError(new Error('Connection terminated'))));
   return promise;
 }
 

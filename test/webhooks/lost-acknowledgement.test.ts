@@ -9,6 +9,7 @@ import {
 import { type WebhookServiceDeps, webhookService } from '#src/api/webhook-service.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import type { Database } from '#src/store/engine/database.ts';
+import { ConnectionLostError } from '#src/store/engine/database-error.ts';
 import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
 
 let world: WebhookWorld;
@@ -31,7 +32,7 @@ const CALLS = {
 
 /** A database whose connection breaks after each commit, before it is acknowledged. */
 function losing(database: Database): Database {
-  const lost = new Error('Connection terminated unexpectedly');
+  const lost = new ConnectionLostError(new Error('Connection terminated unexpectedly'));
   const query: Database['query'] = async (statement, values) => {
     const result = await database.query(statement, values);
     if (/INSERT|UPDATE/.test(statement.text)) throw lost;

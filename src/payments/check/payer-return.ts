@@ -4,7 +4,6 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Prompted, promptCheck } from '#src/store/engine/checks.ts';
 import { type Database, queriesOf } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { endSearch, insertPayerNews, type PayerNews } from '#src/store/tables/notifications.ts';
 import { isNewsSettled } from '#src/store/tables/open-news.ts';
 import { findOwnTransaction, type OwnTransaction } from '#src/store/tables/own-transaction.ts';
@@ -40,9 +39,7 @@ export async function returnPayer(
   returnQuery: string,
   { hasCanceled = false }: { readonly hasCanceled?: boolean } = {},
 ): Promise<Payment> {
-  const own = isUuid(paymentId)
-    ? await orUnavailable(findOwnTransaction(deps.database, paymentId))
-    : undefined;
+  const own = isUuid(paymentId) ? await findOwnTransaction(deps.database, paymentId) : undefined;
   if (!own) throw new ServiceError('PAYMENT_NOT_FOUND', 'no such payment');
   const before = await current(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
@@ -62,7 +59,7 @@ export async function returnPayer(
  * reports it as closed or paid; otherwise it stays open, since the payer might still be charged.
  */
 export async function closePayment(deps: ReturnDeps, paymentId: string): Promise<void> {
-  const own = await orUnavailable(findOwnTransaction(deps.database, paymentId));
+  const own = await findOwnTransaction(deps.database, paymentId);
   const connection = own && deps.connections().get(own.connectionId);
   if (!connection || !awaitsPayer(await current(deps, paymentId, own))) return;
   await checked(deps, own, { kind: 'close', query: '' });
@@ -90,10 +87,10 @@ async function checked(
     if (prompted) await endSearch(queries, name);
     return prompted;
   });
-  const prompted = await orUnavailable(prompting);
+  const prompted = await prompting;
   if (prompted === 'refused') return;
   if (prompted) deps.wake(prompted);
-  const isSettled = () => orUnavailable(isNewsSettled(deps.database, name));
+  const isSettled = () => isNewsSettled(deps.database, name);
   await waitFor(async () => (await isSettled()) || undefined, deps.patience);
 }
 
@@ -123,7 +120,7 @@ async function current(
   paymentId: string,
   { accountId }: OwnTransaction,
 ): Promise<Payment> {
-  const record = await orUnavailable(getPaymentRecord(database, accountId, paymentId));
+  const record = await getPaymentRecord(database, accountId, paymentId);
   if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'no such payment');
   return decodeRecord(record);
 }

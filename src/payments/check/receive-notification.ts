@@ -1,6 +1,5 @@
 import type { NotificationReading, ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import type { Handed } from './checker.ts';
 import { type RouteDeps, routeNews } from './route-news.ts';
@@ -42,7 +41,7 @@ export function requireReader(
  *
  * @returns the body of the acknowledgement.
  * @throws ServiceError INVALID_CREDENTIALS for a forged notification, and as requireReader; SERVICE_UNAVAILABLE if the
- * notification could not be verified or stored, which makes the provider resend it.
+ * notification could not be verified. Like an unavailable database, this makes the provider resend it.
  */
 export async function receiveNotification(
   deps: ReceiveDeps,
@@ -64,21 +63,19 @@ export async function receiveNotification(
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: SEND_AGAIN_AFTER_S });
   }
   if (reading.kind === 'about') {
-    const stored = await orUnavailable(
-      insertNotification(deps.database, {
-        connectionId,
-        deduplicationKey: reading.deduplicationKey,
-        subjects: reading.subjects.slice(0, MAX_SUBJECTS),
-        body: raw.body,
-        query: raw.query,
-        headers: JSON.stringify(headers),
-      }),
-    );
+    const stored = await insertNotification(deps.database, {
+      connectionId,
+      deduplicationKey: reading.deduplicationKey,
+      subjects: reading.subjects.slice(0, MAX_SUBJECTS),
+      body: raw.body,
+      query: raw.query,
+      headers: JSON.stringify(headers),
+    });
     // News with only the provider's id is left to the checker if the search for it would query every node of a
     // distributed database. News that cannot be routed yet stays due, for the checker to find.
     for (const news of stored) {
       const isLeft = deps.database.isDistributed && news.transactionId === undefined;
-      const handed = isLeft ? news : await orUnavailable(routeNews(deps, news));
+      const handed = isLeft ? news : await routeNews(deps, news);
       if (handed) deps.wake(handed);
     }
   }

@@ -2,11 +2,17 @@ import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.j
 import { OverloadError, ServiceError } from '#src/service-error.ts';
 import { type Claim, claimGrouped } from '#src/store/engine/claim-payment.ts';
 import { isSurelyNotCommitted, isUnavailable, NodeIllError } from '#src/store/engine/database-error.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { findByKey, type KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { type Caller, type KeyedCaller, requireMayPay, requireOwnAccount } from '../caller.ts';
-import { inProgress, type ReplayDeps, replay, storedIdempotencyKey, storedResponse } from '../idempotency.ts';
+import {
+  afterClaim,
+  inProgress,
+  type ReplayDeps,
+  replay,
+  storedIdempotencyKey,
+  storedResponse,
+} from '../idempotency.ts';
 import { callsBeginWithinMs } from '../model/schedule.ts';
 import { hashPaymentRequest, type RequestHash } from '../request-hash.ts';
 import type { KeyedResponse } from '../stored-response.ts';
@@ -55,8 +61,15 @@ export async function createPayment(
   // anything is sent.
   const claimed = await prepareAndClaim(deps, request, requestHash, { ...caller, idempotencyKey }, read);
   if ('holder' in claimed) return replay(deps, 'payment', claimed.holder, requestHash, read);
-  const { prepared, claim, claimBeforeMs, slot } = claimed;
+  return afterClaim(deps.patience, 'payment', payClaimed(deps, claimed, read));
+}
 
+/** Makes a claimed payment. */
+async function payClaimed(
+  deps: PaymentDeps,
+  { prepared, claim, claimBeforeMs, slot }: Claimed,
+  read: () => Promise<KeyHolder | undefined>,
+): Promise<KeyedResponse> {
   // 3. The provider is called once, and another provider only if the previous call is known to have failed.
   const attempts = makeAttempts(deps, prepared, slot, claimBeforeMs).finally(slot.release);
   const { transactionId, outcome, record, version } = await attempts;
@@ -92,7 +105,7 @@ export async function replayOrRefuse(
   refusal: ServiceError,
 ): Promise<KeyedResponse> {
   const { requestHash, read } = readKey(deps, request, caller);
-  const holder = await orUnavailable(read());
+  const holder = await read();
   if (!holder) throw refusal;
   return replay(deps, 'payment', holder, requestHash, read);
 }
@@ -132,12 +145,12 @@ async function prepareAndClaim(
     let prepared: PreparedPayment;
     let slot: ConnectionSlot;
     try {
-      prepared = await orUnavailable(preparePayment(deps, request, caller));
+      prepared = await preparePayment(deps, request, caller);
       slot = acquireSlot(prepared);
     } catch (refusal) {
       if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
       // A response outlives its request's references: the token may be gone by now, or the route closed.
-      const holder = await orUnavailable(read());
+      const holder = await read();
       if (holder) return { holder };
       if (refusal instanceof OverloadError) deps.observer.refused();
       throw refusal;
@@ -181,7 +194,7 @@ async function claimKey(
     } catch (error) {
       if (error instanceof AlreadyUsedError) throw error;
       mayBeClaimed ||= !isSurelyNotCommitted(error);
-      if (!mayBeClaimed) return orUnavailable(Promise.reject(error));
+      if (!mayBeClaimed) throw error;
       const isVain = !isUnavailable(error) || error instanceof NodeIllError;
       if (isVain || performance.now() > beforeMs) throw inProgress(deps.patience, 'payment', error);
       await new Promise((resolve) => setTimeout(resolve, CLAIM_PAUSE_MS));

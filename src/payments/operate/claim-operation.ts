@@ -5,7 +5,6 @@ import { newId } from '#src/new-id.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { readPaymentState, type StoredPayment } from '#src/store/tables/payment-state.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { inProgress, type ReplayDeps } from '../idempotency.ts';
@@ -113,7 +112,7 @@ export async function claimOperationOn(
   key: string | undefined,
 ): Promise<ClaimedOperation> {
   for (let plans = 1; plans <= PLANS; plans++) {
-    const stored = await orUnavailable(readOperated(deps, accountId, requested));
+    const stored = await readOperated(deps, accountId, requested);
     const current = key === undefined ? currentCancel(stored.transactions) : undefined;
     if (!current && stored.payment.openOperation) break;
     const target = requested.target(stored, requested.named(stored));
@@ -264,7 +263,7 @@ async function claimOnce(deps: OperationDeps, row: OperationClaim): Promise<bool
     return await claimOperation(deps.database, row);
   } catch (error) {
     if (isKeyTaken(error)) return false;
-    if (isSurelyNotCommitted(error) || !isUnavailable(error)) return orUnavailable(Promise.reject(error));
+    if (isSurelyNotCommitted(error) || !isUnavailable(error)) throw error;
     throw inProgress(deps.patience, 'operation', error);
   }
 }

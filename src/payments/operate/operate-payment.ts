@@ -1,12 +1,12 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { findOperation, findOperationByKey, type OperationHolder } from '#src/store/tables/operation-keys.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { accountOf, type Caller } from '../caller.ts';
 import { closeAttempt, OPERATION_KINDS } from '../check/ask-provider.ts';
-import { replay, requireIdempotencyKey, storedResponse } from '../idempotency.ts';
+import { afterClaim, replay, requireIdempotencyKey, storedResponse } from '../idempotency.ts';
 import { isOpen, targetOf } from '../model/state.ts';
 import { decodeRecord } from '../stored-record.ts';
 import { type KeyedResponse, type PaymentResponse, readResponse } from '../stored-response.ts';
@@ -46,10 +46,10 @@ export async function operatePayment(
     named ? findOperationByKey(deps.database, accountId, requested.method, named) : undefined;
   const repeat = async (holder: OperationHolder) => {
     const keyField = keyHeldBy(holder, caller.idempotencyKey);
-    const target = await orUnavailable(actedOn(deps, requested, holder, accountId));
+    const target = await actedOn(deps, requested, holder, accountId);
     return replay(deps, 'operation', holder, requested.hash(target), read, keyField);
   };
-  const holder = await orUnavailable(read());
+  const holder = await read();
   if (holder) return repeat(holder);
 
   // 2. and 3. Read the current payment, plan the operation, and make commit 1.
@@ -63,13 +63,27 @@ export async function operatePayment(
       return { ...response, replayed: true };
     }
     // The claim may have been committed, so a failed read must not turn that into "not accepted".
-    if (!(refusal instanceof ServiceError) || refusal.reason === 'REQUEST_IN_PROGRESS') throw refusal;
+    if (!isRefusal(refusal)) throw refusal;
     // Another call with the same key may have claimed the operation in the meantime and caused this refusal.
-    const holder = await orUnavailable(read());
+    const holder = await read();
     if (!holder) throw refusal;
     return repeat(holder);
   }
 
+  return afterClaim(deps.patience, 'operation', operateClaimed(deps, requested, claimed));
+}
+
+/** Returns true for an error after which nothing is claimed. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof ServiceError ? error.reason !== 'REQUEST_IN_PROGRESS' : isUnavailable(error);
+}
+
+/** Makes a claimed operation. */
+async function operateClaimed(
+  deps: OperationDeps,
+  requested: RequestedOperation,
+  claimed: ClaimedOperation,
+): Promise<KeyedResponse> {
   // 4. Call the provider, once.
   const { written: row } = claimed;
   const isClosing = isOpen(claimed.stored.base);
@@ -78,7 +92,7 @@ export async function operatePayment(
   );
 
   // 5. Commit 2: store the outcome so far, and the response.
-  const { transactionId } = row;
+  const { accountId, transactionId } = row;
   const report = { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, 0) } as const;
   const write = isClosing ? writeClosing : writeReport;
   const written = await within(write(deps, { ...row, fence: 0 }, report), writeWaitMs(deps.schedule));

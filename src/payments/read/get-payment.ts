@@ -1,7 +1,6 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { accountOf, type Caller } from '../caller.ts';
@@ -19,9 +18,7 @@ export async function getPayment(
   caller: Pick<Caller, 'accountId' | 'secretPresented'>,
 ): Promise<Payment> {
   const accountId = accountOf(caller);
-  const record = isUuid(paymentId)
-    ? await orUnavailable(getPaymentRecord(deps.database, accountId, paymentId))
-    : undefined;
+  const record = isUuid(paymentId) ? await getPaymentRecord(deps.database, accountId, paymentId) : undefined;
   if (record) return decodeRecord(record);
   throw unknownId('PAYMENT_NOT_FOUND', 'id');
 }

@@ -4,7 +4,6 @@ import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ListPaymentsRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { invalidField } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   listPayments as listStored,
   MAX_LISTED,
@@ -51,7 +50,7 @@ export async function listPayments(
   // A page size above the maximum is reduced to the maximum (AIP-158).
   const size = Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
   // The extra row shows whether there is another page.
-  const found = await orUnavailable(listStored(deps.database, filter, after, size + 1));
+  const found = await listStored(deps.database, filter, after, size + 1);
   const shown = found.slice(0, size);
   const last = shown.at(-1);
   return {

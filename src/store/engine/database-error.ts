@@ -12,6 +12,18 @@ export class DatabaseUnavailableError extends Error {
   }
 }
 
+/**
+ * Thrown if a connection broke, or was given up, while a statement was in progress. The statement may have been
+ * committed.
+ */
+export class ConnectionLostError extends Error {
+  override readonly name = 'ConnectionLostError';
+
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+  }
+}
+
 /** Thrown if a statement needs a node that is known to be ill, so nothing was run, and trying again soon is in vain. */
 export class NodeIllError extends DatabaseUnavailableError {
   override readonly name = 'NodeIllError';
@@ -55,11 +67,18 @@ const NODE_UNREACHABLE =
  * bug. The statement may still have been committed; see `isSurelyNotCommitted`.
  */
 export function isUnavailable(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if (error instanceof DatabaseUnavailableError) return true;
-  const code = codeOf(error);
-  if (error instanceof pg.DatabaseError) return code !== undefined && UNAVAILABLE_SQLSTATE.test(code);
-  return (code !== undefined && NETWORK_CODES.has(code)) || BROKEN_CONNECTION.test(error.message);
+  if (error instanceof DatabaseUnavailableError || error instanceof ConnectionLostError) return true;
+  return error instanceof pg.DatabaseError && UNAVAILABLE_SQLSTATE.test(error.code ?? '');
+}
+
+/**
+ * Returns the error with which node-postgres rejected a statement, as a ConnectionLostError if it is about the
+ * connection. Only here is it known that an error such as ECONNRESET is the database's.
+ */
+export function statementError(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof pg.DatabaseError) return error;
+  const isBroken = NETWORK_CODES.has(codeOf(error) ?? '') || BROKEN_CONNECTION.test(error.message);
+  return isBroken ? new ConnectionLostError(error) : error;
 }
 
 /** Returns true if a write was rolled back because another worker holds its transaction (`raise_lost_1`). */

@@ -6,6 +6,7 @@ import {
   hasSqlState,
   isSurelyNotCommitted,
   READ_ONLY,
+  statementError,
 } from './database-error.ts';
 import { createShortestRecent } from './shortest-recent.ts';
 
@@ -129,7 +130,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     const client = await connections.take(abort);
     const startedMs = performance.now();
     try {
-      const result = await client.query({
+      const result = await send<pg.QueryResult>(client, {
         ...(statement.isPrepared !== false && { name: statement.name }),
         text: statement.text,
         values: values as unknown[],
@@ -280,7 +281,16 @@ async function inTransaction<T>(
 function runner(client: pg.PoolClient, timeoutMs: number): Run {
   // node-postgres also reads query_timeout from a query, although its types omit it.
   const clientTimeout = { query_timeout: timeoutMs + CLIENT_TIMEOUT_MARGIN_MS };
-  return (text, values) => client.query({ text, ...(values && { values: [...values] }), ...clientTimeout });
+  return (text, values) => send(client, { text, ...(values && { values: [...values] }), ...clientTimeout });
+}
+
+/** Sends one statement. */
+async function send<Result>(client: pg.PoolClient, statement: pg.QueryConfig): Promise<Result> {
+  try {
+    return (await client.query(statement)) as Result;
+  } catch (error) {
+    throw statementError(error);
+  }
 }
 
 // Only for this pool, since pg.types is global. An int8 may not fit into a double, so node-postgres returns it as a

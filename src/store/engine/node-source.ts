@@ -1,10 +1,10 @@
 import pg from 'pg';
+import { checkNode } from './check-writable.ts';
 import type { Queries } from './database.ts';
 import { isNodeUnreachable, isTimeout, isUnavailable } from './database-error.ts';
 import { type AccountNode, findNodeOfAccount, listAccountNodes } from './distribution.ts';
 import { findUnsafeSettingsOfNode } from './durability.ts';
 import type { NodeSource } from './node-gate.ts';
-import { checkNode } from './unavailable.ts';
 
 /** Time for which the node of an account is remembered: its shard may move, or its node be replaced. */
 const REMEMBER_MS = 60_000;
