@@ -11,9 +11,9 @@ export type Plant = Edit & {
 
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'no-recovery': {
-    file: 'src/store/engine/checks.ts',
-    find: 'connection_identity = $2 AND check_at',
-    replacement: 'connection_identity = $2 AND awaits_payer AND check_at',
+    file: 'src/store/engine/due-work.ts',
+    find: "among: ['connection_id', 'connection_identity']",
+    replacement: "among: ['connection_id', 'CASE WHEN awaits_payer THEN connection_identity END']",
     cases: ['killed after sending, before the answer'],
     violates: ['I2'],
   },
@@ -65,9 +65,9 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I1', 'I2'],
   },
   'ask-any-account': {
-    file: 'src/store/engine/checks.ts',
-    find: 'connection_identity = $2 AND check_at',
-    replacement: '$2::text IS NOT NULL AND check_at',
+    file: 'src/store/engine/due-work.ts',
+    find: "among: ['connection_id', 'connection_identity']",
+    replacement: "among: ['connection_id', 'coalesce($2::text, connection_identity)']",
     cases: ['look-ups: a connection re-pointed while the service was down'],
     violates: ['I2'],
   },

@@ -75,7 +75,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'news that overtakes the caller': {
     edits: [
-      { file: 'src/store/engine/checks.ts', find: 'AND fence > 0 FOR UPDATE', replacement: 'FOR UPDATE' },
+      { file: 'src/store/engine/due-work.ts', find: "where: 'fence > 0'", replacement: "where: 'true'" },
     ],
     finding: /leased to its caller/,
     // The caller has sent the payment and stands still.

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { DUE } from '#src/store/engine/due-work.ts';
 import { callMainPath } from '../support/main-path.ts';
 import { type Plan, scansOf } from '../support/nested-plans.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -34,7 +35,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_unaskable_attempts: OF_ALL,
   find_due_notifications: OF_ALL,
   find_due_enrollments: OF_ALL,
-  find_open_events: OF_ALL,
+  find_due_events: OF_ALL,
   relay_events: 'calls a function, whose statements another test checks',
   list_overdue_webhooks: OF_ALL,
   count_recent_attempts: OF_ALL,
@@ -192,6 +193,7 @@ describe('statements of the main path', () => {
     const named = new Map(
       [...source.matchAll(NAMED_STATEMENT)].map(([, name = '', text = '']) => [name, text]),
     );
+    for (const { name, text } of Object.values(DUE).flatMap(Object.values)) named.set(name, text);
     const without = [...named].filter(([, text]) => !text.includes('account_id')).map(([name]) => name);
     expect(without.filter((name) => !statements.has(name) && !Object.hasOwn(NOT_MAIN_PATH, name))).toEqual(
       [],

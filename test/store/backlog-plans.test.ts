@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { type AgedRows, deleteAged } from '#src/store/engine/aged-rows.ts';
 import { countOpenAttempts, countOpenLater, promptCheck, takeUnaskable } from '#src/store/engine/checks.ts';
 import type { Database, Statement } from '#src/store/engine/database.ts';
+import { DUE } from '#src/store/engine/due-work.ts';
 import { readServiceFacts } from '#src/store/tables/diagnosis.ts';
 import { listPayments } from '#src/store/tables/list-payments.ts';
 import { takeDueNews } from '#src/store/tables/notifications.ts';
@@ -198,6 +199,25 @@ it('a search for due notifications reads no more rows than it takes, and none of
     callOf((database) => takeDueNews(database, connectionId, 10, pauses));
   expect(mostTouched(await carriedOut(await taking('silent')))).toBeLessThanOrEqual(10);
   expect(mostTouched(await carriedOut(await taking('another')))).toBe(0);
+});
+
+it('taking ten due notifications reads ten rows and the keys, even among many due ones', async () => {
+  const keys = Array.from({ length: 10 }, (_, i) => String(10_001 + i));
+  const given = [keys.map(() => 'silent'), keys, keys.map(() => 0)];
+  const values = [ACCOUNT_ONE, ...given, 0.3, 2, 3_600];
+  await tables.query('BEGIN');
+  const nodes = await carriedOut({ statement: DUE.notifications.take, values }, 'seqscan');
+  await tables.query('ROLLBACK');
+  const ofNews = nodes.filter((node) => node['Relation Name'] === 'notification');
+  expect(ofNews.length).toBeGreaterThan(1);
+  expect(mostTouched(ofNews)).toBe(10);
+});
+
+it('taking a due enrollment reads one row, even among many stored methods', async () => {
+  const values = [ACCOUNT_ONE, [STORMED]];
+  const plan = await keptPlan({ statement: DUE.enrollments.take, values });
+  expect(plan).toContain('Index Scan using vaulted_token_pkey');
+  expect(plan).not.toMatch(/vaulted_token_check|Seq Scan on vaulted_token/);
 });
 
 it('a check reads at most 20 notifications about its transaction', async () => {

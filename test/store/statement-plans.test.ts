@@ -89,7 +89,7 @@ const planOf = async (name: string) => {
 
 it.each([
   'postpone_check',
-  'prompt_check',
+  'prompt_transactions',
   'take_due_transactions',
   'find_notified_transaction',
   'find_transaction_of_provider_payment',

@@ -1,5 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import type { Statement } from '#src/store/engine/database.ts';
+import { DUE } from '#src/store/engine/due-work.ts';
 
 // A distributed engine runs only some of PostgreSQL's SQL. These rules hold for every statement of the store, on every
 // machine; test/store/citus.slow.test.ts runs statements on such an engine.
@@ -17,7 +19,7 @@ const OVER_ALL_ACCOUNTS = [
 /** Statements on tables that are not distributed, and reads of the catalog. */
 const NOT_DISTRIBUTED = /operator_session|installation_key|schema_migration|pg_\w+|unnest\(ARRAY/;
 
-const statements = globSync('src/store/{engine,tables}/*.ts').flatMap((file) =>
+const written = globSync('src/store/{engine,tables}/*.ts').flatMap((file) =>
   [...readFileSync(file, 'utf8').matchAll(/(?:name: '(\w+)',\s*text:\s*)?(?:`([^`]*)`|'([^'\n]*)')/g)]
     .map(([, name, long, short]) => ({
       name: name ?? file,
@@ -26,12 +28,19 @@ const statements = globSync('src/store/{engine,tables}/*.ts').flatMap((file) =>
     .filter(({ text }) => /\b(SELECT|INSERT INTO|UPDATE \w+|DELETE FROM)\b/.test(text))
     .filter(({ text }) => !NOT_DISTRIBUTED.test(text)),
 );
+const generated = Object.values(DUE)
+  .flatMap((of): Statement[] => Object.values(of))
+  .map(({ name, text }) => ({ name, text: text.replaceAll(/\s+/g, ' ') }));
+const statements = [...written, ...generated];
 
 const those = (pattern: RegExp) =>
   statements.filter(({ text }) => pattern.test(text)).map(({ name, text }) => `${name}: ${text}`);
 
 it('the rules read the statements of the store', () => {
   expect(statements.length).toBeGreaterThan(100);
+  expect(generated.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['find_due_events', 'take_due_notifications', 'prompt_enrollments']),
+  );
 });
 
 it('every table in a statement gets its account from a parameter, not from another table', () => {

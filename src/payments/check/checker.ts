@@ -148,9 +148,9 @@ type Filled = {
 type Take = (leaseS: number) => Promise<readonly LeasedCheck[]>;
 
 async function fillWithHanded(one: Filled): Promise<void> {
-  const { deps, lanes, lane, connectionId, connection, free, leaseWith } = one;
+  const { deps, lanes, lane, connection, free, leaseWith } = one;
   const news = lane.news.splice(0);
-  if (news.length > 0) (await routeNamedNews(deps, connectionId, news)).forEach(lanes.hand);
+  if (news.length > 0) (await routeNamedNews(deps, news)).forEach(lanes.hand);
   const due = removeDue(lane, connection, free());
   if (due.length > 0) await leaseWith((leaseS) => takeNamed(deps.database, due, leaseS));
 }

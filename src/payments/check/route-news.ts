@@ -69,13 +69,9 @@ export async function routeDueNews(deps: RouteDeps, connectionId: string): Promi
   return due.length === MOST_ROUTED;
 }
 
-/** Routes those of these news of a connection that are still due. @returns the transactions to check. */
-export async function routeNamedNews(
-  deps: RouteDeps,
-  connectionId: string,
-  named: readonly NewsName[],
-): Promise<Prompted[]> {
-  return routeEach(deps, await takeNamedNews(deps.database, connectionId, named, NEWS_PAUSES));
+/** Routes those of these news that are still due. @returns the transactions to check. */
+export async function routeNamedNews(deps: RouteDeps, named: readonly NewsName[]): Promise<Prompted[]> {
+  return routeEach(deps, await takeNamedNews(deps.database, named, NEWS_PAUSES));
 }
 
 async function routeEach(deps: RouteDeps, due: readonly UnroutedNews[]): Promise<Prompted[]> {

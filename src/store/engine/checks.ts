@@ -1,7 +1,8 @@
 import type { NewsKind } from '../tables/notifications.ts';
 import type { Database, Nullable, Queries } from './database.ts';
+import { DUE, takeDueRows, takeFound, takeWith } from './due-work.ts';
 import { withoutNulls } from './rows.ts';
-import { addUp, IN_ACCOUNTS, leaseDue, leaseFound, searchAccounts } from './search-accounts.ts';
+import { addUp, IN_ACCOUNTS, searchAccounts } from './search-accounts.ts';
 
 /*
  * `transaction.check_at` alone determines when a transaction's provider is queried next. Leases use the database's
@@ -24,29 +25,6 @@ export type LeasedCheck = {
   readonly fence: number;
 };
 
-const FIND = {
-  name: 'find_due_transactions',
-  text: `
-    SELECT account_id AS "accountId", id FROM transaction
-    WHERE ${IN_ACCOUNTS} connection_id = $1 AND connection_identity = $2 AND check_at <= now()
-    ORDER BY check_at LIMIT $3::integer`,
-};
-
-// coalesce hides from the planner that the rows are in the index of due rows. Otherwise, a plan made while that index
-// is small would always read all of it.
-const TAKE = {
-  name: 'take_due_transactions',
-  text: `
-    WITH due AS (
-      SELECT id, now() + make_interval(secs => $3) AS leased_until FROM transaction
-      WHERE account_id = $1 AND id = ANY ($2::uuid[]) AND coalesce(check_at, 'infinity') <= now() FOR UPDATE SKIP LOCKED
-    )
-    UPDATE transaction t SET fence = t.fence + 1, check_at = due.leased_until FROM due
-    WHERE t.account_id = $1 AND t.id = due.id
-    RETURNING t.account_id AS "accountId", t.payment_id AS "paymentId", t.id AS "transactionId",
-      t.connection_id AS "connectionId", t.fence`,
-};
-
 /**
  * Leases the transactions of a connection that have been due longest. Finds them in all accounts without locks, then
  * leases them account by account. Skips transactions that another replica is leasing.
@@ -58,8 +36,8 @@ export async function takeDue(
   { connectionId, identity }: AskableConnection,
   { limit, leaseS }: { readonly limit: number; readonly leaseS: number },
 ): Promise<LeasedCheck[]> {
-  const values = [connectionId, identity, limit];
-  return leaseDue<Due, LeasedCheck>(database, FIND, values, limit, take(database, leaseS));
+  const search = { values: [connectionId, identity, limit], limit };
+  return takeDueRows<Due, LeasedCheck>(database, DUE.transactions.find, search, take(database, leaseS));
 }
 
 /**
@@ -72,15 +50,11 @@ export async function takeNamed(
   named: readonly Due[],
   leaseS: number,
 ): Promise<LeasedCheck[]> {
-  return leaseFound(named, take(database, leaseS));
+  return takeFound(named, take(database, leaseS));
 }
 
-function take(database: Database, leaseS: number) {
-  return async (accountId: string, own: readonly Due[]) => {
-    const values = [accountId, own.map(({ id }) => id), leaseS];
-    return (await database.query<LeasedCheck>(TAKE, values)).rows;
-  };
-}
+const take = (database: Database, leaseS: number) =>
+  takeWith<LeasedCheck>(database, DUE.transactions.take, [leaseS]);
 
 /** Types of transactions that a payment can begin with, in SQL. */
 const BASE_TYPES = `('PURCHASE', 'AUTHORIZE', 'VERIFY')`;
@@ -116,8 +90,8 @@ export async function takeUnaskable(
 ): Promise<LeasedCheck[]> {
   const ids = askable.map(({ connectionId }) => connectionId);
   const values = [ids, askable.map(({ identity }) => identity), options.dueForS];
-  const lease = take(database, options.leaseS);
-  return leaseDue<Due, LeasedCheck>(database, FIND_UNASKABLE, values, MAX_UNASKABLE_TAKEN, lease);
+  const search = { values, limit: MAX_UNASKABLE_TAKEN };
+  return takeDueRows<Due, LeasedCheck>(database, FIND_UNASKABLE, search, take(database, options.leaseS));
 }
 
 const POSTPONE = {
@@ -141,29 +115,6 @@ export async function postponeCheck(
   await database.query(POSTPONE, [accountId, transactionId, fence, inS ?? null]);
 }
 
-// $5 is the minimum time between two checks prompted by news of one kind, counted from when the last such news was
-// settled, or from now while it is unsettled. Raises the fence, so that a check in progress, which cannot know the
-// news, postpones nothing.
-const PROMPT = {
-  name: 'prompt_check',
-  text: `
-    WITH last AS (
-      SELECT greatest($7::timestamptz, (
-        SELECT coalesce(settled_at, now()) FROM notification
-        WHERE account_id = $1 AND transaction_id = $2 AND kind = $6 AND (deduplication_key <> $3 OR subject <> $4)
-        ORDER BY settled_at DESC NULLS FIRST LIMIT 1
-      )) AS at
-    ), found AS (
-      SELECT id, greatest(now(), (SELECT at FROM last) + make_interval(secs => $5)) AS prompted_at,
-        greatest(0, extract(epoch FROM (SELECT at FROM last) - now())::float8 + $5) AS in_s
-      FROM transaction WHERE account_id = $1 AND id = $2 AND fence > 0 FOR UPDATE
-    )
-    UPDATE transaction t SET check_at = least(t.check_at, found.prompted_at), fence = t.fence + 1 FROM found
-    WHERE t.account_id = $1 AND t.id = found.id
-    RETURNING t.account_id AS "accountId", t.id, t.connection_id AS "connectionId", t.connection_identity AS identity,
-      coalesce(found.in_s, 0) AS "inS"`,
-};
-
 /** Stored news that prompts a check, with its transaction. */
 export type PromptingNews = {
   readonly accountId: string;
@@ -180,7 +131,7 @@ export type Prompted = Due & AskableConnection & { readonly inS: number };
 
 /**
  * Makes the check of a transaction due now, or `apartS` seconds after the last check prompted by news of this kind.
- * Never delays a check.
+ * Never delays a check. Raises the fence, so that a check in progress, which cannot know the news, postpones nothing.
  *
  * @returns undefined while the claimer's own call is in progress, which nothing may overtake.
  */
@@ -190,8 +141,8 @@ export async function promptCheck(
   apartS: number,
 ): Promise<Prompted | undefined> {
   const { accountId, transactionId, deduplicationKey, subject, kind, lastAt = null } = news;
-  const values = [accountId, transactionId, deduplicationKey, subject, apartS, kind, lastAt];
-  return (await queries.query<Prompted>(PROMPT, values)).rows[0];
+  const values = [accountId, transactionId, apartS, deduplicationKey, subject, kind, lastAt];
+  return (await queries.query<Prompted>(DUE.transactions.prompt, values)).rows[0];
 }
 
 // A check that is scheduled or in progress stays as it is.

@@ -1,7 +1,6 @@
 import type { Database, Statement } from './database.ts';
 import { isUnavailable } from './database-error.ts';
 import { listAccountsByNode } from './distribution.ts';
-import { takeByAccount } from './rows.ts';
 
 /** Marks the place in a search's WHERE at which it can be restricted to some accounts. In SQL, it is a comment. */
 export const IN_ACCOUNTS = '/* in accounts */';
@@ -31,43 +30,6 @@ export async function searchAccounts<Row extends object>(
     if (completeness === 'found or complete' && found.length === 0 && failed.length > 0) throw failed[0];
     return found;
   }
-}
-
-/**
- * Leases due rows of all accounts: finds them without locks, then leases them account by account. Accounts whose node is
- * unavailable are skipped, because an error would leave the rows that are already leased waiting for their
- * leases to end.
- *
- * @param limit maximum number of rows.
- * @param take leases the rows of one account.
- * @throws the database's error if no account's rows could be leased.
- */
-export async function leaseDue<Due extends { readonly accountId: string }, Leased>(
-  database: Database,
-  search: Statement,
-  values: readonly unknown[],
-  limit: number,
-  take: (accountId: string, own: readonly Due[]) => Promise<readonly Leased[]>,
-): Promise<Leased[]> {
-  const due = await searchAccounts<Due>(database, search, values);
-  return leaseFound(due.slice(0, limit), take);
-}
-
-/** Leases rows that are known, as leaseDue leases those that it finds. */
-export async function leaseFound<Due extends { readonly accountId: string }, Leased>(
-  due: readonly Due[],
-  take: (accountId: string, own: readonly Due[]) => Promise<readonly Leased[]>,
-): Promise<Leased[]> {
-  const failed: unknown[] = [];
-  const leased = await takeByAccount(due, (accountId, own) =>
-    take(accountId, own).catch((error) => {
-      if (!isUnavailable(error)) throw error;
-      failed.push(error);
-      return [];
-    }),
-  );
-  if (failed.length > 0 && leased.length === 0) throw failed[0];
-  return leased;
 }
 
 /**

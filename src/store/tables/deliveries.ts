@@ -1,4 +1,5 @@
 import type { Database, Nullable } from '../engine/database.ts';
+import { DUE } from '../engine/due-work.ts';
 import { firstRow, NIL_UUID, withoutNulls } from '../engine/rows.ts';
 import type { WebhookName } from './outbox.ts';
 import type { StoredWebhook } from './webhooks.ts';
@@ -32,29 +33,6 @@ export type ReadWebhook = Pick<
   'accountId' | 'id' | 'url' | 'secret' | 'previousSecret' | 'credentials'
 >;
 
-// The lease uses the database's clock, and the delivery is not due until it ends. A webhook that has changed since it
-// was read must be read again: nothing more may go to its old URL, and only its current secrets may sign.
-const TAKE = {
-  name: 'take_due_deliveries',
-  text: `
-    WITH due AS (
-      SELECT id, now() + make_interval(secs => $4) AS leased_until,
-        (now() + make_interval(secs => $4))::text AS "leasedUntil"
-      FROM delivery
-      WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now() AND EXISTS (
-        SELECT 1 FROM webhook WHERE account_id = $1 AND id = $2 AND active AND url = $5 AND secret = $6
-          AND CASE WHEN previous_secret_until > now() THEN previous_secret END IS NOT DISTINCT FROM $7
-          AND credentials IS NOT DISTINCT FROM $8
-      )
-      ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED
-    )
-    UPDATE delivery d SET attempts = d.attempts + 1, due_at = due.leased_until
-    FROM due, event e LEFT JOIN payment p ON p.account_id = $1 AND p.id = e.payment_id
-    WHERE d.account_id = $1 AND d.id = due.id AND e.account_id = $1 AND e.id = d.event_id
-    RETURNING d.id, d.attempts, due."leasedUntil", d.retry, e.id AS "eventId", e.type, e.sequence,
-      e.record, e.created_at AS "createdAt", p.idempotency_key AS "idempotencyKey"`,
-};
-
 /**
  * Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, longest due first. Leases none if the
  * webhook is off, or its URL, secrets or credentials have changed.
@@ -66,7 +44,7 @@ export async function takeDueDeliveries(
   leaseS: number,
 ): Promise<LeasedDelivery[]> {
   const values = [accountId, webhookId, limit, leaseS, url, secret, previousSecret, credentials];
-  const { rows } = await database.query<LeasedRow>(TAKE, values);
+  const { rows } = await database.query<LeasedRow>(DUE.deliveries.take, values);
   const leased = rows.map(({ id, attempts, leasedUntil, retry, eventId, ...event }) => ({
     ...{ id, attempts, leasedUntil, retry },
     event: { ...event, id: eventId },

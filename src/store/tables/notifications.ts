@@ -1,7 +1,8 @@
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Database, Nullable, Queries } from '../engine/database.ts';
+import { DUE, takeDueRows, takeFound, takeWith } from '../engine/due-work.ts';
 import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
-import { IN_ACCOUNTS, leaseDue, leaseFound, searchAccounts } from '../engine/search-accounts.ts';
+import { IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
 import { findInAccounts } from './accounts.ts';
 
 /** Identifies one subject of a provider's notification, or an action of a payer. */
@@ -134,33 +135,6 @@ export async function insertPayerNews(
   return rows[0] && { lastAt: rows[0].lastAt ?? undefined };
 }
 
-const FIND_DUE = {
-  name: 'find_due_notifications',
-  text: `
-    SELECT account_id AS "accountId", deduplication_key AS "deduplicationKey", subject FROM notification
-    WHERE ${IN_ACCOUNTS} connection_id = $1 AND check_at <= now() ORDER BY check_at LIMIT $2::integer`,
-};
-// The pause until the next search serves as the lease of this one.
-const TAKE = {
-  name: 'take_due_notifications',
-  text: `
-    WITH due AS (
-      SELECT deduplication_key, subject, extract(epoch FROM now() - received_at)::float8 * 1000 AS age_ms,
-        now() + least(greatest((now() - received_at) * $5::float8, make_interval(secs => $6)), make_interval(secs => $7))
-          AS next_at
-      FROM notification
-      WHERE account_id = $1 AND connection_id = $2 AND check_at <= now()
-        AND (deduplication_key, subject) IN (SELECT * FROM unnest($3::text[], $4::integer[]))
-      FOR UPDATE SKIP LOCKED
-    )
-    UPDATE notification n SET check_at = due.next_at FROM due
-    WHERE n.account_id = $1 AND n.connection_id = $2 AND n.deduplication_key = due.deduplication_key
-      AND n.subject = due.subject
-    RETURNING n.account_id AS "accountId", n.connection_id AS "connectionId",
-      n.deduplication_key AS "deduplicationKey", n.subject, n.kind, n.transaction_id AS "transactionId",
-      n.provider_payment_id AS "providerPaymentId", due.age_ms AS "ageMs"`,
-};
-
 /** Pauses of news: a share of its age, within a minimum and a maximum. */
 export type NewsPauses = { readonly share: number; readonly firstS: number; readonly longestS: number };
 
@@ -171,31 +145,26 @@ export async function takeDueNews(
   limit: number,
   pauses: NewsPauses,
 ): Promise<UnroutedNews[]> {
-  const take = takeNews(database, connectionId, pauses);
-  return leaseDue<DueNews, UnroutedNews>(database, FIND_DUE, [connectionId, limit], limit, take);
+  const search = { values: [connectionId, limit], limit };
+  return takeDueRows<NewsName, UnroutedNews>(
+    database,
+    DUE.notifications.find,
+    search,
+    take(database, pauses),
+  );
 }
 
-/** Leases those of a connection's news that are due, as takeDueNews does, without a search. */
+/** Leases those of this news that are due, as takeDueNews does, without a search. */
 export async function takeNamedNews(
   database: Database,
-  connectionId: string,
-  named: readonly DueNews[],
+  named: readonly NewsName[],
   pauses: NewsPauses,
 ): Promise<UnroutedNews[]> {
-  return leaseFound(named, takeNews(database, connectionId, pauses));
+  return takeFound(named, take(database, pauses));
 }
 
-/** News of a known connection. */
-type DueNews = Omit<NewsName, 'connectionId'>;
-
-function takeNews(database: Database, connectionId: string, { share, firstS, longestS }: NewsPauses) {
-  return async (accountId: string, own: readonly DueNews[]) => {
-    const keys = [own.map(({ deduplicationKey }) => deduplicationKey), own.map(({ subject }) => subject)];
-    const values = [accountId, connectionId, ...keys, share, firstS, longestS];
-    const { rows } = await database.query<Nullable<UnroutedNews>>(TAKE, values);
-    return rows.map(withoutNulls<UnroutedNews>);
-  };
-}
+const take = (database: Database, { share, firstS, longestS }: NewsPauses) =>
+  takeWith<UnroutedNews>(database, DUE.notifications.take, [share, firstS, longestS]);
 
 const FIND_BY_ID = {
   name: 'find_notified_transaction',

@@ -1,7 +1,8 @@
 import type { Due } from '../engine/checks.ts';
 import type { Database, Run } from '../engine/database.ts';
+import { DUE, takeDueRows } from '../engine/due-work.ts';
 import { NIL_UUID, onlyRow } from '../engine/rows.ts';
-import { IN_ACCOUNTS, leaseDue, searchAccounts } from '../engine/search-accounts.ts';
+import { IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
 
 /**
  * SQL for a UUIDv7 with the time of the database's clock. Not a subquery, which would give all rows of a statement the
@@ -25,11 +26,6 @@ export async function insertMethodEvent(
 /** Identifies a webhook. */
 export type WebhookName = { readonly accountId: string; readonly webhookId: string };
 
-const FIND_OPEN = {
-  name: 'find_open_events',
-  text: `
-    SELECT account_id AS "accountId", id FROM event WHERE ${IN_ACCOUNTS} relayed_at IS NULL ORDER BY created_at LIMIT $1::integer`,
-};
 const RELAY = {
   name: 'relay_events',
   text: 'SELECT * FROM relay_events_1($1::uuid, $2::uuid[])',
@@ -45,19 +41,14 @@ export async function relayEvents(
   limit: number,
 ): Promise<{ relayed: number; webhooks: WebhookName[] }> {
   let relayed = 0;
-  const webhooks = await leaseDue<Due, WebhookName>(
-    database,
-    FIND_OPEN,
-    [limit],
-    limit,
-    async (accountId, own) => {
-      type Row = { relayed: number; webhooks: string[] };
-      const values = [accountId, own.map(({ id }) => id)];
-      const row = onlyRow(await database.query<Row>(RELAY, values));
-      relayed += row.relayed;
-      return [...new Set(row.webhooks)].map((webhookId) => ({ accountId, webhookId }));
-    },
-  );
+  const search = { values: [limit], limit };
+  const relay = async (accountId: string, own: readonly Due[]) => {
+    type Row = { relayed: number; webhooks: string[] };
+    const row = onlyRow(await database.query<Row>(RELAY, [accountId, own.map(({ id }) => id)]));
+    relayed += row.relayed;
+    return [...new Set(row.webhooks)].map((webhookId) => ({ accountId, webhookId }));
+  };
+  const webhooks = await takeDueRows<Due, WebhookName>(database, DUE.events.find, search, relay);
   return { relayed, webhooks };
 }
 

@@ -1,7 +1,7 @@
 import type { Due } from '../engine/checks.ts';
 import type { Database, Nullable, Run } from '../engine/database.ts';
+import { DUE, takeDueRows, takeWith } from '../engine/due-work.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
-import { IN_ACCOUNTS, leaseDue } from '../engine/search-accounts.ts';
 import { findInAccounts } from './accounts.ts';
 import { METHOD_COLUMNS, type MethodName, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
@@ -43,36 +43,13 @@ const INSERT = `
   VALUES ($1, $2, $3, $4, $5, 'READY_TO_ENROLL', false, $6, $7, $8, $9, now() + make_interval(secs => $10), now() + interval '5 seconds')
   RETURNING ${METHOD_COLUMNS}`;
 
-const OPEN_COLUMNS = `
-  v.account_id AS "accountId", v.id, v.status, v.connection_id AS "connectionId",
-  v.connection_identity AS "connectionIdentity", v.callback_url AS "callbackUrl"`;
-const IS_LONG_OVER = `expires_at < now() - interval '1 hour' AS "isLongOver"`;
-
-const FIND_DUE = {
-  name: 'find_due_enrollments',
-  text: `
-    SELECT account_id AS "accountId", id FROM vaulted_token
-    WHERE ${IN_ACCOUNTS} check_at <= now() ORDER BY check_at LIMIT $1::integer`,
-};
-// The pause until the next check serves as the lease of this one: a quarter of the enrollment's age, from 5 seconds to
-// 10 minutes.
-const TAKE = {
-  name: 'take_due_enrollments',
-  text: `
-    WITH due AS (
-      SELECT id, now() + least(greatest((now() - created_at) / 4, interval '5 seconds'), interval '10 minutes') AS next_at,
-        ${IS_LONG_OVER}
-      FROM vaulted_token
-      WHERE account_id = $1 AND id = ANY ($2::uuid[]) AND check_at <= now() FOR UPDATE SKIP LOCKED
-    )
-    UPDATE vaulted_token v SET check_at = due.next_at
-    FROM due WHERE v.account_id = $1 AND v.id = due.id
-    RETURNING ${OPEN_COLUMNS}, due."isLongOver"`,
-};
 const FIND = {
   name: 'find_enrollment',
   text: `
-    SELECT ${OPEN_COLUMNS}, ${IS_LONG_OVER} FROM vaulted_token v
+    SELECT v.account_id AS "accountId", v.id, v.status, v.connection_id AS "connectionId",
+      v.connection_identity AS "connectionIdentity", v.callback_url AS "callbackUrl",
+      v.expires_at < now() - interval '1 hour' AS "isLongOver"
+    FROM vaulted_token v
     WHERE v.account_id = $1 AND v.id = $2 AND v.connection_id IS NOT NULL`,
 };
 const END = `
@@ -88,21 +65,6 @@ const FIND_NOTIFIED = {
     SELECT account_id AS "accountId", id FROM vaulted_token
     WHERE account_id = $1 AND id = $2 AND connection_id = $3`,
 };
-// $3 is the minimum time between two checks. The time of the last check follows from that of the next: the pause
-// between them is a quarter of the age at the last check, and so a fifth of the age at the next.
-const PROMPT = {
-  name: 'prompt_enrollment_check',
-  text: `
-    WITH found AS (
-      SELECT id, greatest(now(), check_at + make_interval(secs => $3)
-        - least(greatest((check_at - created_at) / 5, interval '5 seconds'), interval '10 minutes')) AS prompted_at
-      FROM vaulted_token
-      WHERE account_id = $1 AND id = $2 AND status = 'READY_TO_ENROLL' FOR UPDATE
-    )
-    UPDATE vaulted_token v SET check_at = least(v.check_at, found.prompted_at) FROM found
-    WHERE v.account_id = $1 AND v.id = found.id`,
-};
-
 type OpenRow = Nullable<OpenEnrollment>;
 
 /** Adds a wallet that its payer has yet to approve. */
@@ -115,10 +77,8 @@ export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Pro
 
 /** Leases up to `limit` due enrollments, each until its next check. */
 export async function takeDueEnrollments(database: Database, limit: number): Promise<OpenEnrollment[]> {
-  return leaseDue<Due, OpenEnrollment>(database, FIND_DUE, [limit], limit, async (accountId, own) => {
-    const values = [accountId, own.map(({ id }) => id)];
-    return (await database.query<OpenRow>(TAKE, values)).rows.map(withoutNulls);
-  });
+  const take = takeWith<OpenEnrollment>(database, DUE.enrollments.take);
+  return takeDueRows<Due, OpenEnrollment>(database, DUE.enrollments.find, { values: [limit], limit }, take);
 }
 
 /** Finds an enrollment, even if it has ended. @param id a UUID. */
@@ -146,7 +106,7 @@ export async function promptEnrollment(
   { accountId, id }: Due,
   apartS: number,
 ): Promise<void> {
-  await database.query(PROMPT, [accountId, id, apartS]);
+  await database.query(DUE.enrollments.prompt, [accountId, id, apartS]);
 }
 
 /** Finds the enrollment that a connection's notification is about. @param id a UUID. */
