@@ -19,8 +19,8 @@ export type Behaviour =
   | { readonly kind: BehaviourBefore }
   | { readonly kind: BehaviourAfter };
 
-/** Nothing is recorded; the caller gets no response, a connection reset, or a 500. */
-export type BehaviourBefore = 'hang_before' | 'reset_before' | 'error_before';
+/** Nothing is recorded; the caller gets no response, a connection reset, a 500, or a 429 that refuses all its calls. */
+export type BehaviourBefore = 'hang_before' | 'reset_before' | 'error_before' | 'refuse_before';
 
 /** The call is recorded, but the response has the defect that the name describes. */
 export type BehaviourAfter =
@@ -53,7 +53,9 @@ export type Order = {
   readonly staysOpen?: boolean;
 };
 
-const BEFORE: ReadonlySet<string> = new Set<BehaviourBefore>(['hang_before', 'reset_before', 'error_before']);
+const BEFORE: ReadonlySet<string> = new Set<BehaviourBefore>([
+  ...(['hang_before', 'reset_before', 'error_before', 'refuse_before'] as const),
+]);
 const AFTER: ReadonlySet<string> = new Set<BehaviourAfter>([
   ...(['hang_after', 'reset_after', 'error_after'] as const),
   ...(['html', 'truncated', 'huge', 'slow_drip'] as const),

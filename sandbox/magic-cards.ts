@@ -47,9 +47,8 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
   {
     number: '4000000000005001',
     name: 'CONNECTION_REFUSED',
-    behaviour: { kind: 'approve' },
-    description:
-      'The sandbox connector connects to a port where nothing listens, so the provider never gets the call.',
+    behaviour: { kind: 'refuse_before' },
+    description: 'Refused with a 429, as all calls of the connection would be, and not recorded.',
   },
   {
     number: '4000000000006009',

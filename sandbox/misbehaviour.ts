@@ -39,6 +39,7 @@ export function createMisbehaviour(): Misbehaviour {
     if (behaviour.kind === 'hang_before') hang(call);
     else if (behaviour.kind === 'reset_before') reset(call);
     else if (behaviour.kind === 'error_before') fail(call);
+    else if (behaviour.kind === 'refuse_before') refuse(call);
     else return false;
     return true;
   }
@@ -148,6 +149,10 @@ function drip({ reply: { raw } }: Exchange, entry: LedgerEntry): void {
 
 function fail({ reply }: Exchange): void {
   reply.code(500).send(errorBody('internal', 'something went wrong'));
+}
+
+function refuse({ reply }: Exchange): void {
+  reply.code(429).send(errorBody('unavailable', 'calls are refused for now; nothing was done'));
 }
 
 function headersOf(entry: LedgerEntry): Record<string, string> {

@@ -24,6 +24,7 @@ describe('behavior orders in descriptions', () => {
   it.each([
     ['reset_before', undefined, undefined],
     ['error_before', 500, undefined],
+    ['refuse_before', 429, undefined],
     ['reset_after', undefined, 'approved'],
     ['error_after', 500, 'approved'],
     ['html', 200, 'approved'],

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type {
   ConnectContext,
@@ -29,9 +28,6 @@ import {
 /** Connector for the simulated provider, over HTTP. Settings: see settings.ts. */
 export const sandboxConnector: Connector = { name: 'sandbox', corrections: CORRECTIONS, connect };
 
-/** Card number for which the connector connects to an address where nothing listens. */
-export const CONNECTION_REFUSED_CARD = '4000000000005001';
-
 const CAPABILITIES: Capabilities = {
   methods: ['card', 'wallet_redirect', 'wallet_enrollment'],
   authorization: true,
@@ -49,14 +45,11 @@ const CAPABILITIES: Capabilities = {
   redirectValidMinutes: 1_440,
 };
 
-const REFUSING_ORIGIN = 'http://127.0.0.1:1';
-
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const sandbox = readSettings(settings, context.secrets);
   const { origin, basePath, acquirer, accountId, apiKey, timeoutMs, notificationSecrets } = sandbox;
   const asIs = (request: HttpRequest) => request;
   const provider = openProviderClient({ origin, timeoutMs, proxy: context.proxy }, asIs);
-  const refusing = openProviderClient({ origin: REFUSING_ORIGIN, timeoutMs }, asIs);
   const { providerId } = context;
   const send: Send = (request) => provider.begin()(request);
   const operate = (kind: OperationKind) => async (operation: Operation) =>
@@ -67,8 +60,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     deadlineMs: timeoutMs,
     async pay(attempt) {
       if (attempt.money.minorUnits > MAX_MINOR_UNITS) return turnedAway('the amount exceeds its maximum');
-      const client = isConnectionRefusedCard(attempt) ? refusing : provider;
-      return fromPayment(await client.begin()(paymentRequest(attempt, sandbox)), attempt, providerId);
+      return fromPayment(await send(paymentRequest(attempt, sandbox)), attempt, providerId);
     },
     capture: operate('capture'),
     cancel: operate('cancel'),
@@ -94,12 +86,6 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       const result = await send(lookUpRequest(query, sandbox));
       return judgeProbe(result, isNeverReceived(result), report);
     },
-    close: async () => {
-      await Promise.all([provider.close(), refusing.close()]);
-    },
+    close: () => provider.close(),
   };
-}
-
-function isConnectionRefusedCard({ method }: PaymentAttempt): boolean {
-  return method.kind === 'card' && method.card.number.reveal() === CONNECTION_REFUSED_CARD;
 }
