@@ -20,6 +20,7 @@ import { callbackAddress, closePayment, type ReturnDeps } from '#src/payments/ch
 import { cardName } from '#src/payments/create/card.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { hasThreeDSecureResults } from '#src/payments/create/payment-method.ts';
+import { hasTerms } from '#src/payments/create/session-terms.ts';
 import { storedIdempotencyKey } from '#src/payments/idempotency.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { fieldRefusal, notAllowed, ServiceError } from '#src/service-error.ts';
@@ -134,7 +135,7 @@ function paymentRequest(
   { paymentMethod, customerPayer, amount }: CreateCheckoutPaymentRequest,
   session: StoredSession,
 ): CreatePaymentRequest {
-  if (!session.expiresAt) throw notAllowed('checkout_session', 'has no terms; use CreatePayment');
+  if (!hasTerms(session)) throw notAllowed('checkout_session', 'has no terms; use CreatePayment');
   const kind = paymentMethod?.detail?.kind;
   if (kind?.case === 'card' && kind.value.cardData?.number) {
     const field = 'payment_method.detail.card.card_data.number';

@@ -14,7 +14,7 @@ import { parseMoney, toDecimal } from '#src/money.ts';
 import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
 import { checkAmount, checkCallbackUrl, checkCountry } from '#src/payments/create/check-request.ts';
 import { readMetadata, writeMetadata } from '#src/payments/create/metadata.ts';
-import { whyClosed, workflowOf } from '#src/payments/create/session-terms.ts';
+import { hasTerms, whyClosed, workflowOf } from '#src/payments/create/session-terms.ts';
 import {
   faultsOf,
   invalidParameters,
@@ -177,16 +177,16 @@ function termsOf(session: CheckoutSession): SessionTerms {
 
 /** Returns a session as shown to its merchant. */
 export function sessionMessage(session: StoredSession): CheckoutSession {
-  const { minorUnits, currency, expiresAt } = session;
+  const { minorUnits, currency } = session;
   return create(CheckoutSessionSchema, {
     checkoutSession: session.id,
     accountId: session.accountId,
     merchantOrderId: session.merchantOrderId,
     paymentDescription: session.paymentDescription,
     country: session.country,
-    ...(expiresAt && {
+    ...(hasTerms(session) && {
       amount: create(CheckoutAmountSchema, { currency, value: toDecimal({ minorUnits, currency }) }),
-      expiresAt: timestampFromDate(expiresAt),
+      expiresAt: timestampFromDate(session.expiresAt),
     }),
     customerId: session.customerId,
     callbackUrl: session.callbackUrl,

@@ -1,6 +1,6 @@
 import type { OfferedPaymentMethod } from '#gen/payments/v1/checkout_service_pb.js';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
-import { whyClosed } from '#src/payments/create/session-terms.ts';
+import { hasTerms, whyClosed } from '#src/payments/create/session-terms.ts';
 import { findSessionOwner, type StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { requireSession } from './checkout-sessions.ts';
@@ -30,7 +30,7 @@ export async function readHostedCheckout(
   const owner = isUuid(sessionId) ? await findSessionOwner(deps.database, sessionId, ofSandbox) : undefined;
   if (!owner) return undefined;
   const session = await requireSession(deps.database, owner.accountId, sessionId);
-  if (!session.expiresAt) return undefined;
+  if (!hasTerms(session)) return undefined;
   const isOpen = whyClosed(session) === undefined;
   return {
     session,

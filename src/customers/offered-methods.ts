@@ -15,7 +15,7 @@ import { chooseRoute } from '#src/payments/create/choose-route.ts';
 import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
 import { chooseMethod } from '#src/payments/create/payment-method.ts';
 import { routingFacts } from '#src/payments/create/routing-facts.ts';
-import { takesType } from '#src/payments/create/session-terms.ts';
+import { hasTerms, takesType } from '#src/payments/create/session-terms.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 
@@ -66,13 +66,11 @@ function isOffered(
   now: Timestamp,
 ): boolean {
   const { type, category, workflows } = methodType;
-  // A session without terms has no country or currency to check.
-  if (!session.expiresAt)
-    return category === Transaction_Category.CARD || workflows.includes(Payment_Workflow.REDIRECT);
   if (!isOfTerms(methodType, session)) return false;
   // The route may depend on the card, which the payer has yet to enter.
   if (category === Transaction_Category.CARD) return true;
-  return workflows.includes(Payment_Workflow.REDIRECT) && hasRoute(catalogue, requestOf(session, type), now);
+  if (!workflows.includes(Payment_Workflow.REDIRECT)) return false;
+  return !hasTerms(session) || hasRoute(catalogue, requestOf(session, type), now);
 }
 
 /**
@@ -83,7 +81,7 @@ export function isOfTerms(
   { type, countries, currencies }: PaymentMethodType,
   session: StoredSession,
 ): boolean {
-  if (!session.expiresAt) return true;
+  if (!hasTerms(session)) return true;
   if (!takesType(session, type)) return false;
   const inCountry = countries.length === 0 || countries.includes(session.country);
   return inCountry && (currencies.length === 0 || currencies.includes(session.currency));

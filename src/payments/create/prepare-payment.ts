@@ -17,7 +17,8 @@ import { drawSeed } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import type { Claim } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
+import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
+import { AlreadyUsedError, type SessionUse } from '#src/store/tables/single-uses.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import type { KeyedCaller } from '../caller.ts';
 import { type CheckSchedule, leaseS } from '../model/schedule.ts';
@@ -32,7 +33,7 @@ import { withChoices } from './payer-choices.ts';
 import { paymentAttempt, wayOfPayer } from './payment-attempt.ts';
 import { chooseMethod, transactionType } from './payment-method.ts';
 import { routingFacts } from './routing-facts.ts';
-import { requestInSession, requireLimitsOfSession, requireTypeInSession } from './session-terms.ts';
+import { hasTerms, requestInSession, requireLimitsOfSession, requireTypeInSession } from './session-terms.ts';
 import {
   findReferences,
   requireNothingStored,
@@ -135,10 +136,15 @@ export async function preparePayment(
     leaseS: leaseS(connection, deps.schedule),
     capture: method.kind === 'wallet' || method.options.capture,
     ...(await cardToVault(deps, method, card, accountId, stored)),
-    session: stored?.session?.expiresAt && { id: stored.session.id, version: stored.session.version },
+    session: sessionUse(stored?.session),
     oneTimeToken: stored?.oneTimeToken?.id,
   };
   return { record, claim, attempt, chosen, facts, catalogue };
+}
+
+/** Returns the use of a session by its payment; undefined if there is none, or if any number may use it. */
+function sessionUse(session: StoredSession | undefined): SessionUse | undefined {
+  return session && hasTerms(session) ? { id: session.id, version: session.version } : undefined;
 }
 
 function stateOf(record: Payment, attempt: PaymentAttempt, money: Money, type: Transaction_Type) {

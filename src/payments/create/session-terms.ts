@@ -10,15 +10,14 @@ import { type ChosenMethod, notAvailable } from './payment-method.ts';
 /**
  * Checks a request against the terms of its checkout session, and fills absent fields from them.
  *
- * @returns the completed request. In a session without terms, only the workflow may be filled in.
+ * @returns the completed request.
  * @throws ServiceError INVALID_PARAMETERS naming each field that differs.
  */
 export function requestInSession(
   request: CreatePaymentRequest,
   session: StoredSession | undefined,
 ): CreatePaymentRequest {
-  if (!session) return request;
-  if (!session.expiresAt) return { ...request, workflow: request.workflow || workflowOfToken(request) };
+  if (!session || !hasTerms(session)) return request;
   requireTerms(request, session);
   return {
     ...request,
@@ -29,8 +28,14 @@ export function requestInSession(
   };
 }
 
-function workflowOfToken({ paymentMethod }: CreatePaymentRequest): Payment_Workflow {
-  return paymentMethod?.token ? Payment_Workflow.SDK_CHECKOUT : Payment_Workflow.WORKFLOW_UNSPECIFIED;
+/**
+ * Returns true if a session has terms. Only the sandbox's own session has none: it takes payments of any amount, any
+ * number of times.
+ */
+export function hasTerms<T extends Pick<StoredSession, 'expiresAt'>>(
+  session: T,
+): session is T & { readonly expiresAt: Date } {
+  return session.expiresAt !== undefined;
 }
 
 /** Returns the workflow of a session's payments for a request that does not set one. */
