@@ -8,57 +8,71 @@ import {
   ListConnectionsResponseSchema,
   type OperatorService,
 } from '#gen/payments/v1/operator_service_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import {
   describeConnection,
   type ExplainedCatalogue,
   explainRoute,
 } from '#src/payments/read/explain-route.ts';
-import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { type FieldError, invalidParameters, ServiceError, unknownId } from '#src/service-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { findStoredObjects, type VaultedToken } from '#src/store/tables/stored-objects.ts';
 import { validate } from '#src/wire/validate.ts';
 import { requireValid } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
 /** Dependencies of the operators' service. */
 export type OperatorDeps = {
+  readonly database: Database;
   /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
   readonly opened: () => ExplainedCatalogue & { readonly catalogue: Catalogue };
   readonly now: () => Timestamp;
 };
 
 /** The handlers of payments.v1.OperatorService, the same for every protocol. They send nothing and write nothing. */
-export function operatorService({
-  opened,
-  now,
-}: OperatorDeps): ServiceHandlers<typeof OperatorService, unknown> {
+export function operatorService(deps: OperatorDeps): ServiceHandlers<typeof OperatorService, unknown> {
   return {
     async listConnections() {
-      const { catalogue, signals, health } = opened();
+      const { catalogue, signals, health } = deps.opened();
       const connections = catalogue.connections.map((one) => describeConnection(one, signals, health));
       return { message: create(ListConnectionsResponseSchema, { connections }) };
     },
     async explainRoute(request) {
-      return { message: explain(opened(), request, now()) };
+      return { message: await explain(deps, request) };
     },
   };
 }
 
 const checkRules = validate(ExplainRouteRequestSchema);
 
-function explain(
-  catalogue: ExplainedCatalogue,
+async function explain(
+  { database, opened, now }: OperatorDeps,
   request: ExplainRouteRequest,
-  time: Timestamp,
-): ExplainRouteResponse {
+): Promise<ExplainRouteResponse> {
+  const catalogue = opened();
   const { payment, idempotencyKey } = request;
   // The payment's fields are left to requireValid, whose messages are clearer.
   const faults = checkRules(request).filter(({ field }) => !field.startsWith('payment.'));
   if (!payment || faults.length > 0) throw invalidParameters(faults);
   try {
     requireValid(payment);
-    return explainRoute(catalogue, payment, idempotencyKey, time);
+    const stored = await findStoredMethod(database, payment);
+    return explainRoute(catalogue, payment, { idempotencyKey, time: now(), stored });
   } catch (error) {
     throw error instanceof ServiceError ? withinPayment(error) : error;
   }
+}
+
+/** Finds the stored method that a payment would use. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
+async function findStoredMethod(
+  database: Database,
+  { accountId, paymentMethod }: CreatePaymentRequest,
+): Promise<VaultedToken | undefined> {
+  const vaultedToken = paymentMethod?.vaultedToken;
+  if (!vaultedToken) return undefined;
+  const found = await findStoredObjects(database, accountId, { customerId: undefined, vaultedToken });
+  if (found.vaultedToken) return found.vaultedToken;
+  throw unknownId('VAULTED_TOKEN_NOT_FOUND', 'payment_method.vaulted_token');
 }
 
 /** Returns a payment's refusal, with the fields named as in this request. */

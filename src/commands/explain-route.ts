@@ -58,7 +58,7 @@ function main(argv: readonly string[], { stdout, environment }: CommandIo): numb
   if (file === undefined || positionals.length > 1) throw new UsageError('Exactly one request is required.');
   const catalogue = closedCatalogue(readCatalogue(values.catalogue ?? readCatalogueFile(environment)));
   const explanation = refusedIn(file, () =>
-    explainRoute(catalogue, readRequest(file), values.key ?? '', systemClock()()),
+    explainRoute(catalogue, readRequest(file), { idempotencyKey: values.key ?? '', time: systemClock()() }),
   );
   stdout.write(`${explanationText(explanation)}\n`);
   if (explanation.targets.length === 0) throw new RouteError('No route accepts this payment.');

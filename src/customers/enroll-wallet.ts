@@ -111,7 +111,7 @@ function chooseConnection(
     ...{ installments: 1, vaulted: true, time: deps.now() },
   });
   const canTake = ({ id }: { readonly id: string }) => connections.get(id)?.enrollWallet !== undefined;
-  const chosen = router.choose(facts, drawSeed(accountId, customerId), { canTake });
+  const chosen = router.choose(facts, drawSeed(accountId, customerId), canTake);
   if (!chosen) throw notAvailable('type', 'is not accepted by any route');
   const [first] = chosen.targets;
   if (first) return first.id;

@@ -1,9 +1,8 @@
-import {
-  type AccountTargets,
-  type Catalogue,
-  Choice,
-  type ConnectionConfig,
-  type Route,
+import type {
+  AccountTargets,
+  Catalogue,
+  ConnectionConfig,
+  Route,
 } from '#gen/payments/config/catalogue_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import { type Condition, compileCondition } from './condition.ts';
@@ -14,6 +13,8 @@ import { orderTargets, type Signals, type TargetPlan } from './order-targets.ts'
 /** The route of a payment, with its targets. */
 export type ChosenRoute = {
   readonly route: Route;
+  /** The route's plan for the account's payments, with all targets. */
+  readonly plan: RoutePlan;
   /** Connections that the payment may be sent to, first choice first; empty if every target was skipped. */
   readonly targets: readonly ConnectionConfig[];
   /** The route's other targets, which lack a feature that the payment needs. */
@@ -33,8 +34,8 @@ export type ReadyRoute = {
   readonly route: Route;
   /** undefined if the route matches every payment. */
   readonly condition: Condition | undefined;
-  /** Returns the plan for an account's payments. See Router for `isPinned`. */
-  readonly planOf: (accountId: string, isPinned: boolean) => RoutePlan;
+  /** Returns the plan for an account's payments. */
+  readonly planOf: (accountId: string) => RoutePlan;
 };
 
 /** A route's plan for its payments. */
@@ -47,18 +48,13 @@ export type Router = {
    * Returns the first route whose condition holds; undefined if none does.
    *
    * @param seed see drawSeed.
-   * @param options.isPinned true for a payment that only the first listed target can make, regardless of weights and
-   * health, because its wallet was enrolled there.
-   * @param options.canTake returns true if a connection can handle the payment; others are skipped.
+   * @param canTake returns true if a connection can handle the payment; others are skipped.
    */
-  choose(facts: RoutingFacts, seed: string, options?: ChoiceOptions): ChosenRoute | undefined;
+  choose(facts: RoutingFacts, seed: string, canTake?: CanTake): ChosenRoute | undefined;
 };
 
-/** Limits on the choice among a route's targets. */
-export type ChoiceOptions = {
-  readonly isPinned?: boolean;
-  readonly canTake?: (connection: ConnectionConfig) => boolean;
-};
+/** Limits the choice among a route's targets: returns true if a connection can handle the payment. */
+export type CanTake = (connection: ConnectionConfig) => boolean;
 
 /** Prepares the routes of a valid catalogue, in which conditions compile and targets exist. */
 export function createRouter(
@@ -82,30 +78,33 @@ export function createRouter(
 
   return {
     routes,
-    choose(facts, seed, options = {}) {
+    choose(facts, seed, canTake = () => true) {
       const values = factValues(facts);
       const chosen = routes.find((route) => takes(route, values));
       if (!chosen) return undefined;
-      return chooseTargets(chosen, facts, seed, signals, options);
+      return targetsOf(chosen, { facts, seed, signals, canTake });
     },
   };
 }
 
+/** Facts that determine the order of a route's targets for one payment. */
+type Choosing = {
+  readonly facts: RoutingFacts;
+  /** See drawSeed. */
+  readonly seed: string;
+  readonly signals: Signals;
+  readonly canTake: CanTake;
+};
+
 /** Orders the targets of a chosen route that can handle the payment. */
-export function chooseTargets(
-  { route, planOf }: ReadyRoute,
-  facts: RoutingFacts,
-  seed: string,
-  signals: Signals,
-  { isPinned = false, canTake = () => true }: ChoiceOptions,
-): ChosenRoute {
-  const plan = planOf(facts.accountId, isPinned);
+function targetsOf({ route, planOf }: ReadyRoute, { facts, seed, signals, canTake }: Choosing): ChosenRoute {
+  const plan = planOf(facts.accountId);
   const able = plan.targets.filter(({ connection }) => canTake(connection));
   const others = plan.targets.filter((target) => !able.includes(target));
   const { targets, smart } = orderTargets({ ...plan, targets: able }, facts, seed, signals);
   const { maxAttempts, softDeclines, monitored } = plan;
   return {
-    ...{ route, targets, passedOver: others.map(({ connection }) => connection) },
+    ...{ route, plan, targets, passedOver: others.map(({ connection }) => connection) },
     ...{ maxAttempts: Math.min(maxAttempts, targets.length), softDeclines, smart, monitored },
   };
 }
@@ -125,11 +124,6 @@ export function conditionOf(route: Route, domains?: Domains): Condition | undefi
   return condition;
 }
 
-/** Returns a plan with only the first target. */
-function pinnedPlan(plan: RoutePlan): RoutePlan {
-  return { ...plan, targets: plan.targets.slice(0, 1), choice: Choice.PRIORITY, maxAttempts: 1 };
-}
-
 function plansOf(route: Route, connections: ReadonlyMap<string, ConnectionConfig>): ReadyRoute['planOf'] {
   const usual = planOf(route, connections);
   const byAccount = new Map(
@@ -138,10 +132,7 @@ function plansOf(route: Route, connections: ReadonlyMap<string, ConnectionConfig
       return override.accountIds.map((accountId) => [accountId, plan] as const);
     }),
   );
-  return (accountId, isPinned) => {
-    const plan = byAccount.get(accountId) ?? usual;
-    return isPinned ? pinnedPlan(plan) : plan;
-  };
+  return (accountId) => byAccount.get(accountId) ?? usual;
 }
 
 function planOf(

@@ -110,7 +110,11 @@ function mountedServices(api: Api): readonly MountedService[] {
     mounted(CheckoutService, checkoutService(customers)),
     mounted(TokenService, tokenService(customers)),
     mounted(WebhookService, webhookService({ ...api.webhooks, requestHashKey: deps.requestHashKey })),
-    mounted(OperatorService, operatorService({ opened: live.opened, now: deps.now }), 'operators'),
+    mounted(
+      OperatorService,
+      operatorService({ database: deps.database, opened: live.opened, now: deps.now }),
+      'operators',
+    ),
   ];
 }
 

@@ -5,13 +5,16 @@ import { CardDataInputSchema, CardDataSchema } from '#gen/payments/v1/payment_me
 import type { BinTable } from '#src/payments/create/bin-table.ts';
 import { cardData, cardFingerprint } from '#src/payments/create/card.ts';
 import { Secret } from '#src/secret.ts';
-import type { Database } from '#src/store/engine/database.ts';
+import { type Database, queriesOf, type Run } from '#src/store/engine/database.ts';
 import { insertAccount, insertPublicKey, insertSecretKey } from '#src/store/tables/accounts.ts';
+import { lockCustomer } from '#src/store/tables/customers.ts';
+import { readMethod } from '#src/store/tables/stored-methods.ts';
 import {
   insertCheckoutSession,
   insertCustomer,
   insertVaultedToken,
 } from '#src/store/tables/stored-objects.ts';
+import { endEnrollment, insertEnrollment } from '#src/store/tables/wallet-enrollments.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
 const ACCOUNT_ONE = '11111111-1111-4111-8111-111111111111';
@@ -38,7 +41,7 @@ export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])
   ['Stored customer of account one', CUSTOMER],
   ['Checkout session of that customer', CHECKOUT_SESSION],
   ['Vaulted card, 4111 1111 1111 1111', VAULTED_CARD],
-  ['Enrolled wallet, for WALLET_C_ENROLLMENT', ENROLLED_WALLET],
+  ['Enrolled wallet of that customer, for WALLET_C_ENROLLMENT', ENROLLED_WALLET],
 ];
 
 /**
@@ -76,12 +79,7 @@ export async function addSandboxFixtures(
     accountId: ACCOUNT_ONE,
     customerId: CUSTOMER,
   });
-  await insertVaultedToken(database, {
-    id: ENROLLED_WALLET,
-    accountId: ACCOUNT_ONE,
-    type: 'WALLET_C_ENROLLMENT',
-    providerToken: 'sandbox-enrollment-1',
-  });
+  await database.transaction(addEnrolledWallet);
   const card = create(CardDataInputSchema, {
     number: '4111111111111111',
     expirationMonth: 12,
@@ -96,6 +94,19 @@ export async function addSandboxFixtures(
     fingerprint: cardFingerprint(deps.fingerprintKey, ACCOUNT_ONE, card.number),
     cardNumber: await deps.vault.seal(new Secret(card.number), VAULTED_CARD),
   });
+}
+
+/** Enrolls the wallet as its payer would, unless the customer already has it or was deleted. */
+async function addEnrolledWallet(run: Run): Promise<void> {
+  const name = { accountId: ACCOUNT_ONE, customerId: CUSTOMER, id: ENROLLED_WALLET };
+  const isCustomer = await lockCustomer(run, ACCOUNT_ONE, CUSTOMER);
+  if (!isCustomer || (await readMethod(queriesOf(run), name))) return;
+  await insertEnrollment(run, {
+    ...{ ...name, type: 'WALLET_C_ENROLLMENT', country: 'MX', connectionId: 'sandbox-one' },
+    // The enrollment ends here, so no provider is asked about it.
+    ...{ connectionIdentity: 'sandbox', redirectUrl: '', callbackUrl: undefined, validS: 0 },
+  });
+  await endEnrollment(run, name, { status: 'ENROLLED', providerToken: 'sandbox-enrollment-1' });
 }
 
 async function addAccount(

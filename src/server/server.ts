@@ -293,7 +293,7 @@ type Given = Pick<DashboardDeps, 'webhooks' | keyof AddressShare> & {
 /** Completes the dependencies of the dashboard, which shares the API's functions. */
 export function dashboardDeps(config: Config, { inFlight, ...given }: Given): DashboardDeps {
   const { operations, opened } = given;
-  const { explainRoute } = operatorService({ opened, now: operations.now });
+  const { explainRoute } = operatorService({ database: operations.database, opened, now: operations.now });
   return {
     ...given,
     database: operations.database,

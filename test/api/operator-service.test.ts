@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -7,6 +8,7 @@ import {
   ListConnectionsResponseSchema,
 } from '#gen/payments/v1/operator_service_pb.js';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { sandboxCatalogue } from '../support/catalogues.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import {
   OPERATOR,
@@ -15,7 +17,14 @@ import {
   RPCS,
   requestMessage,
 } from '../support/operator-calls.ts';
-import { CARD_DATA, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
+import {
+  CARD_DATA,
+  cardPayment,
+  ENROLLED_WALLET,
+  headersOne,
+  walletPayment,
+  withField,
+} from '../support/payment-requests.ts';
 import { startTestServer } from '../support/server.ts';
 
 const CARD = '4012888888881881';
@@ -147,6 +156,35 @@ describe('ExplainRoute', () => {
       taken.add(explained.targets[0].connection.id);
     }
     expect([...taken].sort()).toEqual(['guarded-one', 'guarded-two']);
+  });
+
+  it('an explanation and a payment with an enrolled wallet name the same connection, wherever it is in the route', async () => {
+    const catalogue = sandboxCatalogue(10_000).replace(
+      /(that is not a card\n {4}targets:\n)/,
+      '$1      - connection: sandbox-two\n',
+    );
+    const own = await startTestServer({ catalogue });
+    const ofOwn = operatorCalls(own.url);
+    const wallet = {
+      ...walletPayment(),
+      ...{ country: 'MX', amount: { currency: 'MXN', value: 5 }, workflow: 'DIRECT' },
+      payment_method: { type: 'WALLET_C_ENROLLMENT', vaulted_token: ENROLLED_WALLET },
+    };
+    const { json: explained } = await ofOwn.explain(wallet);
+    expect(explained).toMatchObject({
+      ...{ targets: [{ connection: { id: 'sandbox-one' } }], max_attempts: 1 },
+      passed_over: [
+        { connection: { id: 'sandbox-two' }, lacks: ['this wallet, which is enrolled elsewhere'] },
+      ],
+    });
+    const { json: payment } = await ofOwn.pay(wallet, headersOne());
+    expect(payment.transactions.connection_data.id).toBe('sandbox-one');
+
+    const unknown = withField(wallet, 'payment_method.vaulted_token', randomUUID());
+    for (const { json } of [await ofOwn.explain(unknown), await ofOwn.pay(unknown, headersOne())])
+      expect(json.code).toBe('VAULTED_TOKEN_NOT_FOUND');
+    ofOwn.close();
+    await own.close();
   });
 
   it('an explanation sends nothing and writes nothing', async () => {

@@ -63,8 +63,8 @@ describe('the limit of a hundred methods', () => {
 
   it('wallets whose payers have yet to agree count towards the limit, and all are listed once enrolled', async () => {
     await tables.query(
-      `INSERT INTO vaulted_token (account_id, customer_id, id, type, active)
-       SELECT account_id, id, gen_random_uuid(), 'WALLET_C_ENROLLMENT', true FROM customer, generate_series(1, 98)
+      `INSERT INTO vaulted_token (account_id, customer_id, id, type, connection_id, active)
+       SELECT account_id, id, gen_random_uuid(), 'WALLET_C_ENROLLMENT', 'sandbox-one', true FROM customer, generate_series(1, 98)
        WHERE id = $1`,
       [customer],
     );

@@ -28,8 +28,8 @@ it('a payment with an enrolled wallet goes only to the connection that enrolled 
   expect([targetsOf('a'), targetsOf('b')]).toEqual([['a'], ['b']]);
 });
 
-it("a payment with a provider's token of unknown origin goes only to the route's first target", () => {
-  expect(targetsOf()).toEqual(['a']);
+it('a payment with a wallet that was not enrolled goes to every target of the route', () => {
+  expect(targetsOf()).toEqual(['a', 'b']);
 });
 
 it('a payment with a wallet enrolled at a connection outside the route is refused', () => {

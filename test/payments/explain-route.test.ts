@@ -48,6 +48,7 @@ function explain(
     rates?: Record<string, number>;
     key?: string;
     capabilities?: Record<string, Capabilities>;
+    stored?: { connectionId: string };
   } = {},
 ) {
   const circuits = Object.entries(options.circuits ?? {});
@@ -76,8 +77,7 @@ function explain(
       health: new Map(circuits.map(([id, state]) => [id, { state: () => state }])),
     },
     decode(parseJson(Buffer.from(JSON.stringify(request)))),
-    options.key ?? '',
-    TIME,
+    { idempotencyKey: options.key ?? '', time: TIME, stored: options.stored },
   );
 }
 
@@ -226,14 +226,20 @@ describe('targets', () => {
     ).toBe(false);
   });
 
-  it('for an enrolled payer, only the first target is listed, whatever the health of that target', () => {
+  it('for an enrolled wallet, only the connection that enrolled it is listed, whatever its place and health', () => {
     const routes = [{ id: 1, targets: to('a', 'b') }];
     const payment_method = { type: 'WALLET_B', vaulted_token: VAULTED_CARD };
     const enrolled = { ...walletPayment(), payment_method, workflow: 'DIRECT' };
-    expect(explain(routes, enrolled, { circuits: { a: 'OPEN' } })).toMatchObject({
-      targets: [{ connection: { id: 'a' } }],
+    const stored = { connectionId: 'b' };
+    expect(explain(routes, enrolled, { circuits: { b: 'OPEN' }, stored })).toMatchObject({
+      targets: [{ connection: { id: 'b' } }],
+      passedOver: [{ connection: { id: 'a' }, lacks: [expect.stringContaining('enrolled elsewhere')] }],
       maxAttempts: 1,
-      notes: [expect.stringContaining('Only the provider of')],
+      notes: [expect.stringContaining('Only the connection that enrolled')],
+    });
+    expect(explain(routes, enrolled)).toMatchObject({
+      maxAttempts: 2,
+      notes: [expect.stringContaining('was not looked up')],
     });
     expect(explain(routes, walletPayment())).toMatchObject({ maxAttempts: 2, notes: [] });
   });

@@ -145,8 +145,8 @@ describe('a repeat of the same request', () => {
   it('a repeat gets the first response even if the resources that the payment used are gone', async () => {
     const token = randomUUID();
     await tables.query(
-      `INSERT INTO vaulted_token (id, account_id, type, provider_token, active)
-       SELECT $1, account_id, type, provider_token, true FROM vaulted_token WHERE type = 'WALLET_C_ENROLLMENT'`,
+      `INSERT INTO vaulted_token (id, account_id, type, provider_token, connection_id, active)
+       SELECT $1, account_id, type, provider_token, connection_id, true FROM vaulted_token WHERE type = 'WALLET_C_ENROLLMENT'`,
       [token],
     );
     const request = {

@@ -30,7 +30,7 @@ import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
-import { ACCOUNT_ONE, type RequestJson } from '../support/payment-requests.ts';
+import { ACCOUNT_ONE, ENROLLED_WALLET, type RequestJson } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Tables } from '../support/tables.ts';
 
@@ -135,6 +135,8 @@ async function openScriptedPayments(): Promise<ScriptedPayments> {
   const vault = cardVault(new Map([['test-1', KEY]]));
   const responses = await openStoredResponses(database);
   await addSandboxFixtures(database, { vault, fingerprintKey: KEY, bins: createBinTable([]) });
+  // The scripted targets stand in for the connection that enrolled the sandbox's wallet.
+  await tables.query("UPDATE vaulted_token SET connection_id = 't1' WHERE id = $1", [ENROLLED_WALLET]);
 
   return {
     database,

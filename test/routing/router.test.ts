@@ -147,13 +147,14 @@ describe('targets', () => {
     }
   });
 
-  it('a pinned payment goes only to the first listed target, whatever the weights and circuits', () => {
+  it('a payment that only one target can take goes only there, whatever the weights and circuits', () => {
     const router = routerOf([{ ...split, choice: Choice.SPLIT }], {
       ...ALL_WELL,
       isAvailable: (id: string) => id !== 'a',
     });
     for (let i = 0; i < 50; i++) {
-      const chosen = router.choose(create(RoutingFactsSchema), `payment-${i}`, { isPinned: true });
+      const chosen = router.choose(create(RoutingFactsSchema), `payment-${i}`, ({ id }) => id === 'a');
+      expect(chosen?.maxAttempts).toBe(1);
       expect(chosen?.targets.map(({ id }) => id)).toEqual(['a']);
     }
   });

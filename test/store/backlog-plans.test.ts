@@ -65,8 +65,8 @@ beforeAll(async () => {
     `INSERT INTO single_use (account_id, object_id, payment_id) SELECT account_id, id, id FROM payment`,
   );
   await tables.query(
-    `INSERT INTO vaulted_token (account_id, id, type, provider_token, active, status)
-     SELECT account_id, id, 'WALLET', NULL, false, 'EXPIRED' FROM payment`,
+    `INSERT INTO vaulted_token (account_id, id, type, connection_id, active, status)
+     SELECT account_id, id, 'WALLET', 'c', false, 'EXPIRED' FROM payment`,
   );
   await tables.query(
     `INSERT INTO checkout_session (account_id, id, payment_id, expires_at) SELECT account_id, id, id, now() FROM payment`,

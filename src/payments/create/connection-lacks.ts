@@ -2,7 +2,7 @@ import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities, MethodKind } from '#src/connectors/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { describeFields, ServiceError } from '#src/service-error.ts';
+import { describeFields, fieldRefusal, ServiceError } from '#src/service-error.ts';
 import type { CardOptions, ChosenMethod } from './payment-method.ts';
 
 /** A feature that a payment needs and a connection lacks. */
@@ -13,6 +13,8 @@ export type Lack = {
   readonly what: string;
   /** true: the field is absent, and the connection would offer the feature if it were sent. */
   readonly isMissing?: true;
+  /** true: another connection has enrolled the wallet, and no other can charge it. */
+  readonly isElsewhere?: true;
 };
 
 const CARD = 'payment_method.detail.card';
@@ -32,19 +34,32 @@ export function lacksOf(method: ChosenMethod, can: Capabilities): Lack[] {
   return method.kind === 'wallet' ? lacks : [...lacks, ...cardLacks(method.options, can)];
 }
 
+/** The open connections, by id. */
+export type Capable = ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>;
+
 /**
  * Returns a function that lists the features a connection of the catalogue lacks; none for a connection that is not
  * open.
+ *
+ * @param enrolledAt the connection where the payment's wallet was enrolled; undefined if it has none.
  */
 export function lacksAt(
-  connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>,
+  connections: Capable,
   method: ChosenMethod,
+  enrolledAt: string | undefined,
 ): (connection: ConnectionConfig) => Lack[] {
   return ({ id }) => {
+    if (enrolledAt !== undefined && enrolledAt !== id) return [ELSEWHERE];
     const connection = connections.get(id);
     return connection ? lacksOf(method, connection.capabilities) : [];
   };
 }
+
+const ELSEWHERE: Lack = {
+  field: 'payment_method.vaulted_token',
+  what: 'this wallet, which is enrolled elsewhere',
+  isElsewhere: true,
+};
 
 function methodKind({ kind, workflow }: ChosenMethod): MethodKind {
   if (kind !== 'wallet') return 'card';
@@ -85,7 +100,12 @@ export function describeLack({ field, what, isMissing }: Lack): string {
 
 /** Returns the refusal of a payment that no connection of its route can handle. */
 export function notOffered(lacks: readonly Lack[]): ServiceError {
-  const byField = new Map(lacks.map((lack) => [lack.field, lack]));
+  const here = lacks.filter(({ isElsewhere }) => !isElsewhere);
+  if (here.length === 0) {
+    const message = "was enrolled at a connection outside this payment's route; nothing was sent";
+    return fieldRefusal('OPERATION_NOT_SUPPORTED', ELSEWHERE.field, 'NOT_SUPPORTED', message);
+  }
+  const byField = new Map(here.map((lack) => [lack.field, lack]));
   const fields = [...byField.values()].map(({ field, what, isMissing }) =>
     isMissing
       ? {

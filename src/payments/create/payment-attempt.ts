@@ -83,13 +83,6 @@ export function isWalletRedirect({ workflow, paymentMethod }: Payment): boolean 
   return workflow === Payment_Workflow.REDIRECT || isOfCheckout;
 }
 
-/** Returns true for a token issued by one provider, which no other provider can use. */
-export function usesProviderToken(method: ChosenMethod): boolean {
-  return (
-    method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT && method.token !== undefined
-  );
-}
-
 function attemptMethod(
   method: ChosenMethod,
   card: AttemptCard | undefined,

@@ -14,12 +14,13 @@ import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import type { ConnectionHealth } from '#src/connectors/circuit-breaker.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { drawSeed, type Signals } from '#src/routing/order-targets.ts';
-import { chooseTargets, type ReadyRoute } from '#src/routing/router.ts';
+import type { ReadyRoute } from '#src/routing/router.ts';
+import type { VaultedToken } from '#src/store/tables/stored-objects.ts';
 import { cardData } from '../create/card.ts';
-import { describeLack, lacksAt } from '../create/connection-lacks.ts';
+import { findWay, type Way } from '../create/choose-route.ts';
+import { describeLack } from '../create/connection-lacks.ts';
 import type { LiveCatalogue } from '../create/live-catalogue.ts';
-import { usesProviderToken } from '../create/payment-attempt.ts';
-import { type ChosenMethod, chooseMethod } from '../create/payment-method.ts';
+import { chooseMethod } from '../create/payment-method.ts';
 import { routingFacts } from '../create/routing-facts.ts';
 
 /** The parts of a catalogue that an explanation uses. */
@@ -33,60 +34,61 @@ export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'
 /** Circuits by connection id. A connection without a circuit breaker has no entry. */
 export type CircuitStates = ReadonlyMap<string, Pick<ConnectionHealth, 'state'>>;
 
+/** Facts about an explained payment besides its request. */
+export type Explained = {
+  /** The idempotency key with which the payment would be made. */
+  readonly idempotencyKey: string;
+  readonly time: Timestamp;
+  /** The stored method of the request's vaulted token; undefined if it was not looked up. */
+  readonly stored?: Pick<VaultedToken, 'connectionId'> | undefined;
+};
+
 /**
  * Explains which route a payment would take, and why. Pure: it sends, writes, reads and learns nothing.
  *
  * @param request must satisfy the rules of its .proto and checkRequest.
- * @param idempotencyKey the idempotency key with which the payment would be made.
  * @throws ServiceError as for a payment, if the catalogue does not offer the method or the detail does not fit it.
  */
 export function explainRoute(
   catalogue: ExplainedCatalogue,
   request: CreatePaymentRequest,
-  idempotencyKey: string,
-  time: Timestamp,
+  { idempotencyKey, time, stored }: Explained,
 ): ExplainRouteResponse {
   const method = chooseMethod(request, catalogue.types);
   const card = method.kind === 'card' ? cardData(method.card, catalogue.bins(method.card.number)) : undefined;
   const facts = routingFacts(request, method, card, time);
-  const { routes, taken: chosen } = findRoute(catalogue.router.routes, facts);
-  const way =
-    chosen && explainWay(catalogue, chosen, facts, drawSeed(facts.accountId, idempotencyKey), method);
+  const seed = drawSeed(facts.accountId, idempotencyKey);
+  const way = findWay(catalogue, method, facts, seed, stored?.connectionId);
   const notes = method.kind === 'vaulted_card' || method.kind === 'token_card' ? [CARD_NOT_READ] : [];
-  if (usesProviderToken(method)) notes.push(ONE_PROVIDER);
-  return create(ExplainRouteResponseSchema, { ...way, facts, routes, notes });
+  if (method.kind === 'wallet' && method.token !== undefined) {
+    notes.push(stored ? ONE_CONNECTION : WALLET_NOT_READ);
+  }
+  const routes = routesUntil(way, catalogue.router.routes, facts);
+  return create(ExplainRouteResponseSchema, {
+    ...(way && explainWay(catalogue, way, facts)),
+    ...{ facts, routes, notes },
+  });
 }
 
 const CARD_NOT_READ =
   'The card behind the payment_method token was not looked up, so card_brand, iin, issuer_country and issuer_type are ' +
   'unknown here. The payment itself knows them, and may therefore take another route.';
-const ONE_PROVIDER =
-  "Only the provider of the route's first target knows the method behind payment_method.vaulted_token.";
+const ONE_CONNECTION =
+  'Only the connection that enrolled the wallet behind payment_method.vaulted_token can charge it.';
+const WALLET_NOT_READ = `${ONE_CONNECTION} The wallet was not looked up, so every target of the route is listed here.`;
 
-function findRoute(all: readonly ReadyRoute[], facts: RoutingFacts) {
-  const routes: { id: number; name: string; taken: boolean; whyNot: string }[] = [];
-  for (const ready of all) {
-    const { id, name } = ready.route;
-    const whyNot = ready.condition?.whyNot(facts);
-    routes.push({ id, name, taken: whyNot === undefined, whyNot: whyNot ?? '' });
-    if (whyNot === undefined) return { routes, taken: ready };
-  }
-  return { routes, taken: undefined };
+/** Lists the routes up to the chosen one, each with the reason why the payment does not take it. */
+function routesUntil(way: Way | undefined, all: readonly ReadyRoute[], facts: RoutingFacts) {
+  const end = way ? all.findIndex(({ route }) => route === way.route) + 1 : all.length;
+  return all.slice(0, end).map(({ route, condition }) => {
+    const isChosen = route === way?.route;
+    const whyNot = isChosen ? '' : (condition?.whyNot(facts) ?? '');
+    return { id: route.id, name: route.name, taken: isChosen, whyNot };
+  });
 }
 
-function explainWay(
-  { signals, health, connections }: ExplainedCatalogue,
-  ready: ReadyRoute,
-  facts: RoutingFacts,
-  seed: string,
-  method: ChosenMethod,
-) {
-  const isPinned = usesProviderToken(method);
-  const lacks = lacksAt(connections, method);
-  const canTake = (connection: ConnectionConfig) => lacks(connection).length === 0;
-  const chosen = chooseTargets(ready, facts, seed, signals, { isPinned, canTake });
-  const { route, targets, smart, passedOver } = chosen;
-  const plan = ready.planOf(facts.accountId, isPinned);
+function explainWay({ signals, health }: ExplainedCatalogue, way: Way, facts: RoutingFacts) {
+  const { route, plan, targets, smart, passedOver, lacks, maxAttempts } = way;
   const weights = new Map(plan.targets.map(({ connection, weight }) => [connection.id, weight]));
   return {
     targets: targets.map((connection) => ({
@@ -101,7 +103,7 @@ function explainWay(
       lacks: lacks(connection).map(describeLack),
     })),
     choice: CHOICES[plan.choice],
-    maxAttempts: chosen.maxAttempts,
+    maxAttempts,
     softDeclines: plan.softDeclines,
     smartRouting: smart,
     monitors: plan.monitored,

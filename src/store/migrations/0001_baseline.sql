@@ -153,7 +153,9 @@ CREATE TABLE vaulted_token (
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (account_id, id),
-  CONSTRAINT vaulted_token_number_of_card CHECK (card_number IS NULL OR card IS NOT NULL)
+  CONSTRAINT vaulted_token_number_of_card CHECK (card_number IS NULL OR card IS NOT NULL),
+  -- An erased method keeps neither.
+  CONSTRAINT vaulted_token_card_or_wallet CHECK (card IS NOT NULL OR connection_id IS NOT NULL OR status = 'UNENROLLED')
 );
 CREATE INDEX vaulted_token_of_customer ON vaulted_token (account_id, customer_id, id) WHERE customer_id IS NOT NULL;
 CREATE INDEX vaulted_token_check ON vaulted_token (check_at) WHERE check_at IS NOT NULL;

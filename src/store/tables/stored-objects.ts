@@ -18,7 +18,7 @@ export type VaultedToken = {
     | undefined;
   /** For wallets, the provider's own token. */
   readonly providerToken: string | undefined;
-  /** The connection where a wallet was enrolled; undefined if unknown. */
+  /** For wallets, the connection where it was enrolled. */
   readonly connectionId: string | undefined;
   /** The customer that the method belongs to, if any. */
   readonly customerId: string | undefined;
@@ -96,8 +96,8 @@ const INSERT_CHECKOUT_SESSION = {
 const INSERT_VAULTED_TOKEN = {
   name: 'insert_vaulted_token',
   text: `
-    INSERT INTO vaulted_token (id, account_id, type, card, card_number, fingerprint, provider_token, active)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, true) ON CONFLICT (account_id, id) DO NOTHING`,
+    INSERT INTO vaulted_token (id, account_id, type, card, card_number, fingerprint, active)
+    VALUES ($1, $2, $3, $4, $5, $6, true) ON CONFLICT (account_id, id) DO NOTHING`,
 };
 
 /** Adds a customer, as an encoded CustomerPayer. An existing customer is not changed. */
@@ -116,20 +116,18 @@ export async function insertCheckoutSession(
   await database.query(INSERT_CHECKOUT_SESSION, [session.id, session.accountId, session.customerId ?? null]);
 }
 
-/** Adds an immediately usable token of a card (an encoded CardData, the number's JWE and keyed hash) or a wallet. */
+/** Adds an immediately usable card: an encoded CardData, the number's JWE and keyed hash. An existing one is not changed. */
 export async function insertVaultedToken(
   database: Database,
   token: {
     readonly id: string;
     readonly accountId: string;
     readonly type: string;
-    readonly card?: Uint8Array;
-    readonly cardNumber?: string;
-    readonly fingerprint?: string;
-    readonly providerToken?: string;
+    readonly card: Uint8Array;
+    readonly cardNumber: string;
+    readonly fingerprint: string;
   },
 ): Promise<void> {
-  const { id, accountId, type, card, cardNumber, fingerprint, providerToken } = token;
-  const optional = [card, cardNumber, fingerprint, providerToken].map((value) => value ?? null);
-  await database.query(INSERT_VAULTED_TOKEN, [id, accountId, type, ...optional]);
+  const { id, accountId, type, card, cardNumber, fingerprint } = token;
+  await database.query(INSERT_VAULTED_TOKEN, [id, accountId, type, card, cardNumber, fingerprint]);
 }
