@@ -26,23 +26,38 @@ export type OnceCall<Desc extends DescMessage> = {
   readonly caller: Caller;
   readonly requestHash: RequestHash;
   readonly response: Desc;
+  /** Returns the id of the customer whose personal data a response contains. */
+  readonly customerIn?: ((response: MessageShape<Desc>) => string) | undefined;
 };
 
 /**
  * Returns a function that describes calls of an rpc.
  *
- * @param canonical returns a copy of a request in the form to hash.
+ * @param options.canonical returns a copy of a request in the form to hash.
+ * @param options.customerIn returns the id of the customer whose personal data a response contains.
  */
 export function onceCallsOf<Input extends DescMessage, Output extends DescMessage>(
   { name: method, input, output: response }: DescMethodUnary<Input, Output>,
-  canonical?: (request: MessageShape<Input>) => MessageShape<Input>,
+  {
+    canonical,
+    customerIn,
+  }: {
+    readonly canonical?: (request: MessageShape<Input>) => MessageShape<Input>;
+    readonly customerIn?: (response: MessageShape<Output>) => string;
+  } = {},
 ) {
   const hash = requestHasher(input, canonical);
   return (
     { requestHashKey }: { readonly requestHashKey: Uint8Array },
     request: MessageShape<Input>,
     caller: Caller,
-  ): OnceCall<Output> => ({ method, caller, requestHash: hash(requestHashKey, request), response });
+  ): OnceCall<Output> => ({
+    method,
+    caller,
+    requestHash: hash(requestHashKey, request),
+    response,
+    customerIn,
+  });
 }
 
 /** The response to such a call. */
@@ -63,7 +78,7 @@ export async function callOnce<Desc extends DescMessage>(
   call: OnceCall<Desc>,
   work: (run: Run) => Promise<MessageShape<Desc>>,
 ): Promise<OnceResponse<Desc>> {
-  const { requestHash, response } = call;
+  const { requestHash, response, customerIn } = call;
   const keyed = keyedCall(call);
   return orMaybeDone(
     keyed !== undefined,
@@ -71,7 +86,7 @@ export async function callOnce<Desc extends DescMessage>(
       const holder = keyed && (await claimCall(run, keyed));
       if (holder) return { message: replayOf(holder, requestHash, response), replayed: true };
       const message = await work(run);
-      if (keyed) await keepResponse(run, keyed, toBinary(response, message));
+      if (keyed) await keepResponse(run, keyed, toBinary(response, message), customerIn?.(message));
       return { message, replayed: false };
     }),
   );

@@ -36,7 +36,7 @@ export type CustomerDeps = {
   readonly newId: (accountId: string) => string;
 };
 
-const creation = onceCallsOf(CustomerService.method.createCustomer);
+const creation = onceCallsOf(CustomerService.method.createCustomer, { customerIn: ({ id }) => id });
 
 /** Adds a customer. @throws ServiceError CUSTOMER_ID_DUPLICATED; and as `callOnce`. */
 export function createCustomer(

@@ -40,7 +40,7 @@ export type TokenDeps = CustomerDeps & CardDeps & { readonly catalogue: () => Li
 /** Lifetime of a token. */
 const LIVES_S = 30 * 60;
 
-const tokenCall = onceCallsOf(TokenService.method.createToken, withoutCode);
+const tokenCall = onceCallsOf(TokenService.method.createToken, { canonical: withoutCode });
 const checkoutTokenCall = onceCallsOf(TokenService.method.createCheckoutToken);
 
 /** Makes a card token for any payment of the account. @throws ServiceError INVALID_PARAMETERS; and as `callOnce`. */

@@ -35,7 +35,10 @@ import { requireCard, type TokenDeps, withoutCode } from './one-time-tokens.ts';
 /** Dependencies of the stored-method functions. */
 export type MethodDeps = TokenDeps & WalletDeps;
 
-const enrollment = onceCallsOf(PaymentMethodService.method.enrollPaymentMethod, withoutCode);
+const enrollment = onceCallsOf(PaymentMethodService.method.enrollPaymentMethod, {
+  canonical: withoutCode,
+  customerIn: ({ customerId }) => customerId,
+});
 
 /**
  * Stores a card for a customer, or starts the enrollment of a wallet. A card that the customer has already stored

@@ -170,8 +170,8 @@ it.each([
 
 it('the responses that contain a customer are found by an index, even among many stored calls', async () => {
   await tables.query(
-    `INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape, response)
-     SELECT account_id, 'CreateCustomer', id, '', '', '\x0a24' || id::text::bytea FROM payment`,
+    `INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape, customer_id)
+     SELECT account_id, 'CreateCustomer', id, '', '', id FROM payment`,
   );
   await tables.query('VACUUM (ANALYZE) replayed_call');
   let statement = '';

@@ -33,7 +33,8 @@ const READ = {
     WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`,
 };
 const KEEP = `
-  UPDATE replayed_call SET response = $4 WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`;
+  UPDATE replayed_call SET response = $4, customer_id = $5
+  WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`;
 
 /** Claims a key within the transaction that makes the object. @returns the call that holds the key, if any. */
 export async function claimCall(run: Run, call: KeyedCall): Promise<CallHolder | undefined> {
@@ -53,30 +54,33 @@ export async function findCall(
   return (await database.query<CallHolder>(READ, [accountId, method, idempotencyKey])).rows[0];
 }
 
-/** Stores the response to a call whose key was claimed in the same transaction or whose row is locked. */
-export async function keepResponse(run: Run, call: CallName, response: Uint8Array): Promise<void> {
-  await run(KEEP, [call.accountId, call.method, call.idempotencyKey, response]);
+/**
+ * Stores the response to a call whose key was claimed in the same transaction or whose row is locked.
+ *
+ * @param customerId the customer whose personal data the response contains; undefined if it contains none.
+ */
+export async function keepResponse(
+  run: Run,
+  { accountId, method, idempotencyKey }: CallName,
+  response: Uint8Array,
+  customerId?: string,
+): Promise<void> {
+  await run(KEEP, [accountId, method, idempotencyKey, response, customerId]);
 }
 
-// The expression and condition must match those of an index.
 const LOCK_OF_CUSTOMER = `
   SELECT account_id AS "accountId", method, idempotency_key AS "idempotencyKey", response FROM replayed_call
-  WHERE account_id = $1
-    AND substring(response FROM CASE method WHEN 'CreateCustomer' THEN 3 ELSE 117 END FOR 36) = $2::bytea
-    AND method IN ('CreateCustomer', 'EnrollPaymentMethod')
+  WHERE account_id = $1 AND customer_id = $2
   FOR NO KEY UPDATE`;
 
-/** A response that contains a customer's data. */
-export type CustomerResponse = CallName & {
-  readonly method: 'CreateCustomer' | 'EnrollPaymentMethod';
-  readonly response: Uint8Array;
-};
+/** A response that contains a customer's personal data. */
+export type CustomerResponse = CallName & { readonly response: Uint8Array };
 
-/** Reads the responses about a customer or its methods, and locks them until the transaction ends. */
+/** Reads the responses with a customer's personal data, and locks them until the transaction ends. */
 export async function lockResponsesOf(
   run: Run,
   accountId: string,
   customerId: string,
 ): Promise<CustomerResponse[]> {
-  return (await run<CustomerResponse>(LOCK_OF_CUSTOMER, [accountId, Buffer.from(customerId)])).rows;
+  return (await run<CustomerResponse>(LOCK_OF_CUSTOMER, [accountId, customerId])).rows;
 }
