@@ -3,19 +3,25 @@ import { type Admission, overloaded, type RefusedBy, type Ticket } from './admis
 import type { ClientAddress } from './client-address.ts';
 import type { RefuseCall } from './overload-answers.ts';
 
+/** The address of a call, and the sending and counting of its refusal. */
+type Admitting = {
+  readonly refuse: RefuseCall;
+  readonly clientAddress: ClientAddress;
+  /** Receives the limit that refused a call, on arrival or later. */
+  refused(request: FastifyRequest, limit: RefusedBy): void;
+};
+
 /**
  * Admits or refuses each call to an application after reading only its method and path, to keep refusals cheap in a
  * flood.
  *
- * @param refused called with the limit that refused a call, on arrival or later.
+ * @throws Error from the returned function, for a call that was not admitted.
  * @returns a function that returns an admitted call's ticket.
  */
 export function admitCalls(
   app: FastifyInstance,
   admission: Admission,
-  refuse: RefuseCall,
-  clientAddress: ClientAddress,
-  refused: (request: FastifyRequest, limit: RefusedBy) => void,
+  { refuse, clientAddress, refused }: Admitting,
 ): (request: FastifyRequest) => Ticket {
   const tickets = new WeakMap<FastifyRequest, Ticket>();
   app.addHook('onRequest', (request, reply, done) => {

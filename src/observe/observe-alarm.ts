@@ -10,9 +10,11 @@ import type { Metrics } from './metrics.ts';
 export function observeAlarm(
   metrics: Metrics,
   log: Logger,
-  connection: string,
   outcome: Outcome,
-  transactionId?: string,
+  {
+    connectionId: connection,
+    transactionId,
+  }: { readonly connectionId: string; readonly transactionId?: string | undefined },
 ): void {
   if (!('alarm' in outcome && outcome.alarm)) return;
   const detail = outcome.kind === 'unknown' ? outcome.detail : outcome.providerData.responseMessage;

@@ -24,7 +24,7 @@ export function observeChecks(metrics: Metrics, log: Logger): CheckObserver {
       metrics.lookUps.inc({ connection: connectionId, result });
       log.info({ transaction_id: transactionId, connection: connectionId, result }, 'transaction checked');
       if (learned === 'lapsed') return;
-      observeAlarm(metrics, log, connectionId, isOutcome ? learned : ALARMS[learned], transactionId);
+      observeAlarm(metrics, log, isOutcome ? learned : ALARMS[learned], { connectionId, transactionId });
     },
     failed(error) {
       log.error({ err: error }, 'a check failed; it will be repeated');

@@ -34,13 +34,18 @@ export function logWithRequest(log: Logger, fields: object, msg: string): void {
   else log.info(fields, msg);
 }
 
+/** The callers' addresses, and the peers whose forwarded headers count. */
+type Peers = {
+  readonly clientAddress: ClientAddress;
+  isTrustedPeer(request: FastifyRequest): boolean;
+};
+
 /** Records a span, metrics and, after the response, a log line for each request. */
 export function observeRequests(
   app: FastifyInstance,
   metrics: Metrics,
   tracing: Tracing,
-  clientAddress: ClientAddress,
-  isTrustedPeer: (request: FastifyRequest) => boolean,
+  { clientAddress, isTrustedPeer }: Peers,
 ): void {
   tracing.traceRequests(app, isTrustedPeer);
   const logRefused = logRefusedCalls(app);

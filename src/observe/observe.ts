@@ -40,7 +40,7 @@ export function observePayments(
       const outcome = await tracing.span('provider call', { 'payments.connection': connectionId }, call);
       const seconds = (performance.now() - startedMs) / 1000;
       metrics.providerCalls.observe({ connection: connectionId, outcome: outcome.kind }, seconds);
-      observeAlarm(metrics, log, connectionId, outcome, transactionId);
+      observeAlarm(metrics, log, outcome, { connectionId, transactionId });
       if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && outcome.because !== 'circuit_open')) {
         const about = { transaction_id: transactionId, connection: connectionId };
         const because = outcome.kind === 'not_sent' ? outcome.because : outcome.kind;
@@ -52,7 +52,7 @@ export function observePayments(
       metrics.failovers.inc({ from, to, outcome: kind });
       log.info({ from, to, outcome: kind }, 'payment failed over to another connection');
     },
-    alarmed: (about, alarm) => observeAlarm(metrics, log, about.connectionId, alarm, about.transactionId),
+    alarmed: (about, alarm) => observeAlarm(metrics, log, alarm, about),
     finished(payment, isLearnedLater) {
       const category = Transaction_Category[payment.transactions?.category ?? 0] ?? '';
       const status = Payment_Status[payment.status] ?? '';

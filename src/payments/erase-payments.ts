@@ -30,7 +30,7 @@ export async function eraseOldPayments(database: Database, options: EraseOptions
   const accounts = await listAccounts(database);
   let due = 0;
   for (const [i, { id }] of accounts.entries()) {
-    due += await sweep((after) => erasePayments(database, id, days, erase, after), {
+    due += await sweep((after) => erasePayments(database, id, { days, erase }, after), {
       dryRun: !erase,
       onStep: (step) => onStep(step, i + 1, accounts.length),
     });

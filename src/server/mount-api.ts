@@ -72,7 +72,9 @@ export function mountApi(app: FastifyInstance, api: Api): void {
     origin === ownOrigin() || URL.parse(origin)?.host === request.host;
   const requireAllowedOrigin = admitBrowsers(app, described, isOwnOrigin);
   const admit = (calls: FastifyInstance, refuse: RefuseCall) =>
-    admitCalls(calls, api.admission, refuse, api.clientAddress, observeRefusals(api.metrics));
+    admitCalls(calls, api.admission, {
+      ...{ refuse, clientAddress: api.clientAddress, refused: observeRefusals(api.metrics) },
+    });
   const calls = { services, described, openers: createOpeners(api, requireAllowedOrigin), admit };
   mountRest(app, calls);
   mountRpc(app, calls);

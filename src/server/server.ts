@@ -269,7 +269,7 @@ export function createApplication(
     reply.headers({ 'x-request-id': request.id, ...RESPONSE_HEADERS });
     done();
   });
-  observeRequests(app, metrics, tracing, clientAddress, (request) => isTrusted(request.ip ?? ''));
+  observeRequests(app, metrics, tracing, { clientAddress, isTrustedPeer: ({ ip }) => isTrusted(ip ?? '') });
   answerErrors(app);
   return app;
 }

@@ -63,10 +63,11 @@ ${needsScript ? `<p id="no-script">${escapeHtml(texts.noScript)}</p>` : ''}
 ${methods.length > 0 ? form(checkout, texts) : noMethod}
 <section id="outcome" hidden aria-live="polite"><div class="spinner" hidden></div><h2 tabindex="-1"></h2><p></p><button type="button" hidden></button><button type="button" class="second" hidden></button><a class="button" hidden></a></section>`;
   const title = `${payee ? fill(texts.titleTo, { payee }) : texts.title} · ${amount}`;
-  return page(language, title, content, languageLinks(language, texts), [
+  const head = [
     `<script type="application/json" id="checkout">${JSON.stringify(data).replaceAll('<', '\\u003c')}</script>`,
     '<script src="/checkout/assets/checkout.js" defer></script>',
-  ]);
+  ];
+  return page(language, { title, content, foot: languageLinks(language, texts), head });
 }
 
 /** Reason why a page cannot accept a payment. */
@@ -78,16 +79,17 @@ export function renderDeadEnd(kind: CheckoutDeadEnd, language: Language, backUrl
   const back = backUrl && `<a class="button" href="${escapeHtml(backUrl)}">${escapeHtml(texts.back)}</a>`;
   const title = texts[`${kind}Title`];
   const content = `<h1 class="title">${escapeHtml(title)}</h1><p>${escapeHtml(texts[`${kind}Text`])}</p>${back ?? ''}`;
-  return page(language, title, content, languageLinks(language, texts), []);
+  return page(language, { title, content, foot: languageLinks(language, texts), head: [] });
 }
 
-function page(
-  language: Language,
-  title: string,
-  content: string,
-  foot: string,
-  head: readonly string[],
-): string {
+type Parts = {
+  readonly title: string;
+  readonly content: string;
+  readonly foot: string;
+  readonly head: readonly string[];
+};
+
+function page(language: Language, { title, content, foot, head }: Parts): string {
   return `<!doctype html>
 <html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title><link rel="stylesheet" href="/checkout/assets/checkout.css">${head.join('')}</head>
 <body><main>${content}</main>${foot}</body></html>`;

@@ -41,7 +41,7 @@ it('all responses to the operations of an old payment are erased, and read at mo
     payment: () => ({ record: ERASED, response: ERASED, responseRecord: null }),
     operation: () => ({ response: ERASED, responseRecord: ERASED }),
   };
-  expect(await erasePayments(watched, ACCOUNT_ONE, 30, erase)).toMatchObject({ due: 1 });
+  expect(await erasePayments(watched, ACCOUNT_ONE, { days: 30, erase })).toMatchObject({ due: 1 });
   const left = await tables.query(
     "SELECT count(*)::integer AS n FROM transaction WHERE response = 'erased' AND response_record = 'erased'",
   );

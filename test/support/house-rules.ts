@@ -7,7 +7,7 @@ export type Sources = ReadonlyMap<string, string>;
 /**
  * Checks sources against the house rules.
  *
- * @returns one line per violation, such as `src/api/rest.ts: has 505 lines, more than 500`, sorted; empty if there are
+ * @returns one line per violation, such as `src/api/rest.ts: has 505 lines: split it by idea, at most 500 a file`, sorted; empty if there are
  *   none.
  */
 export function breaches(sources: Sources): string[] {
@@ -80,12 +80,13 @@ const order: Rule = (path, _text, code) => {
     const other = placeOf(target);
     const provider = providerOf(target);
     if (provider && providerOf(path) && provider !== providerOf(path)) {
-      return [`one provider imports another, ${target}`];
+      return [`imports ${target} of another provider: move what both need to src/connectors`];
     }
     const few = FEW_IMPORTS[own.part];
-    if (few && ![own.part, ...few].includes(other?.part ?? '')) return [`${own.part} imports ${target}`];
+    if (few && ![own.part, ...few].includes(other?.part ?? ''))
+      return [`imports ${target}: ${own.part} may import only ${few.join(', ')}`];
     if (other && (other.layer < own.layer || other.part === own.part)) return [];
-    return [`imports ${target}, which is not below it`];
+    return [`imports ${target}, which is not below it: see LAYERS in test/support/house-rules.ts`];
   });
 };
 
@@ -94,7 +95,9 @@ const doors: Rule = (path, _text, code) =>
     const room = posix.dirname(target);
     const own = DOORS[room];
     if (!own || posix.dirname(path) === room || own.includes(posix.basename(target, '.ts'))) return [];
-    return [`imports ${target}, which is no door of its room`];
+    return [
+      `imports ${target}, which is private to its folder: import one of DOORS in test/support/rooms.ts`,
+    ];
   });
 
 /** The parts that may import less than everything below them. */
@@ -199,27 +202,29 @@ const places: Rule = (path, _text, code) =>
     ({ places }) => !places.some((place) => (place.endsWith('/') ? path.startsWith(place) : path === place)),
   )
     .filter(({ pattern }) => pattern.test(code))
-    .map(({ what }) => `has ${what}, which has its place elsewhere`);
+    .map(({ what, places }) => `has ${what}, which belongs in ${places.join(', ') || 'no file'}`);
 
 const IMPURE =
   /\bMath\.random\(|\bnew Date\(\)|\bDate\.now\(|\btimestampNow\(|\bawait\b|\brandomUUID|'node:|\bprocess\./;
 
 /** The model depends only on its arguments: it waits for nothing, and reads neither a clock nor random numbers. */
 const purity: Rule = (path, _text, code) =>
-  path.startsWith('src/payments/model/') && IMPURE.test(code) ? ['is in the model, and not pure'] : [];
+  path.startsWith('src/payments/model/') && IMPURE.test(code)
+    ? ['waits, or reads a clock or a random number: pass the value to the model as an argument']
+    : [];
 
 const MAX_LINES = 500;
 
 const size: Rule = (_path, text) => {
   const lines = text.trimEnd().split('\n').length;
-  return lines > MAX_LINES ? [`has ${lines} lines, more than ${MAX_LINES}`] : [];
+  return lines > MAX_LINES ? [`has ${lines} lines: split it by idea, at most ${MAX_LINES} a file`] : [];
 };
 
 const EMPTY_NAMES = /(^|\/|-)(util|utils|helper|helpers|common|types|misc|manager)(\/|-|\.|$)/;
 
 const fileName: Rule = (path) => {
   const named: string[] = [];
-  if (EMPTY_NAMES.test(path)) named.push('is named for nothing');
+  if (EMPTY_NAMES.test(path)) named.push('has a name that says nothing: name it for its main export');
   if (path !== path.toLowerCase()) named.push('is not in kebab-case');
   return named;
 };
@@ -240,7 +245,7 @@ const QUESTION = /\/\*\*\s+(?:\* )?((?:What|How|Whether|Where|Who|Why|Which|Is) 
 
 const openings: Rule = (_path, text) =>
   [...text.matchAll(QUESTION)].map(
-    ([, opening]) => `a doc comment opens with "${opening}", as a question does`,
+    ([, opening]) => `a doc comment opens with the question "${opening}": state what the symbol is or does`,
   );
 
 /** The message of a refusal that starts with a capital or ends with a full stop. */
@@ -249,7 +254,8 @@ const SENTENCE =
 
 const refusals: Rule = (_path, _text, code) =>
   [...code.matchAll(SENTENCE)].map(
-    ([found]) => `a refusal is not in lower case, or ends with a full stop: ${found}`,
+    ([found]) =>
+      `a message starts with a capital or ends with a full stop: write it in lower case without one: ${found}`,
   );
 
 /** Words for which this code has another (provider, lease, a key's holder), or that mean nothing. */
@@ -258,10 +264,12 @@ const UNUSED_NAMES = /^(held|lots?|place|taken)$|^(Held|Taken)(?=[A-Z])/;
 const DECLARED = /\b(?:const|let|function\*?|type|class) (\w+)/g;
 
 const words: Rule = (_path, text, code) => [
-  ...[...text.matchAll(UNUSED_WORDS)].map(([word]) => `says ${word}, which is not a word of the house`),
+  ...[...text.matchAll(UNUSED_WORDS)].map(
+    ([word]) => `says ${word}: use the field's word (provider, caller) or name what it does`,
+  ),
   ...[...code.matchAll(DECLARED)]
     .filter(([, name = '']) => UNUSED_NAMES.test(name))
-    .map(([, name]) => `names something ${name}, which is not a word of the house`),
+    .map(([, name]) => `declares ${name}: name what it is, such as leased, count or claimed`),
 ];
 
 function cycles(sources: Sources): string[] {

@@ -123,7 +123,7 @@ async function operate(kind: OperationKind, operation: SentOperation, call: Call
   const amount = toAdyenAmount(operation.money);
   if (!PSP_REFERENCE.test(reference)) return turnedAway("the payment's pspReference is still unknown");
   if (!amount) return turnedAway('it cannot express this amount in this currency');
-  const result = await send(operationRequest(kind, operation, reference, amount, settings));
+  const result = await send(operationRequest(settings, kind, operation, { pspReference: reference, amount }));
   return fromOperation(result, kind, operation, shownAs);
 }
 

@@ -82,13 +82,12 @@ export function technicalCancelRequest(transactionId: string, settings: AdyenSet
   });
 }
 
-/** Builds the request for a capture, a cancel or a refund. @param pspReference the payment's. */
+/** Builds the request for a capture, a cancel or a refund. @param paid the payment's. */
 export function operationRequest(
+  settings: AdyenSettings,
   kind: OperationKind,
   operation: Pick<Operation, 'transactionId' | 'reason'>,
-  pspReference: string,
-  amount: AdyenAmount,
-  settings: AdyenSettings,
+  { pspReference, amount }: { readonly pspReference: string; readonly amount: AdyenAmount },
 ): HttpRequest {
   const path = `/payments/${encodeURIComponent(pspReference)}/${kind}s`;
   return post(settings, path, operation.transactionId, {

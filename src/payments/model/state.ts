@@ -2,6 +2,24 @@ import { type Payment, Payment_SubStatus_Value, type ProviderData } from '#gen/p
 import type { Target } from '#src/connectors/connector.ts';
 import type { Books, OperationType } from './books.ts';
 
+/*
+ * The words of the payments:
+ *
+ * - payment: what a merchant asked for, with its record (the message that a caller reads) and its transactions.
+ * - transaction: one movement of money, or an attempt at one. A payment's own transactions are its attempts; those that
+ *   act on them are operations and disputes.
+ * - attempt: a purchase, authorization or verification, sent once to one provider.
+ * - operation: a capture, cancel or refund.
+ * - outcome: the result of a provider call, known or unknown.
+ * - report: an outcome, or another fact that a provider states, to be applied to a payment.
+ * - check: a look-up of one transaction at its provider, and the write that follows.
+ * - lease: the right to call the provider about a transaction, until a time on the database's clock.
+ * - fence: the number by which a write proves that nobody has taken over its transaction.
+ * - news: a notification of a provider, a payer's return, or a payer's wish to close.
+ * - books: the amounts authorized, captured, refunded and released.
+ * - response: the message that a call got, kept under its key and never changed.
+ */
+
 /** The database's data about one payment. */
 export type PaymentState = {
   readonly payment: PaymentRow;

@@ -74,13 +74,12 @@ type Row<Stored> = Stored & { readonly id: string };
  * Erases the personal data of an account's next payments that have had no write for `days` and have nothing open. Each
  * step is one or a few commits. Payments being written are left for the next run.
  *
- * @param erase undefined for a dry run.
+ * @param retention.erase undefined for a dry run.
  */
 export async function erasePayments(
   database: Database,
   accountId: string,
-  days: number,
-  erase: Erase | undefined,
+  { days, erase }: { readonly days: number; readonly erase: Erase | undefined },
   after: Cursor = ['-infinity', NIL_UUID],
 ): Promise<Step> {
   const { rows } = await database.transaction(
@@ -94,7 +93,7 @@ export async function erasePayments(
   if (!erase) return { lookedAt, due: ids.length, next };
   let due = 0;
   for (let from = 0; from < ids.length; from += REWRITTEN) {
-    due += await rewrite(database, accountId, ids.slice(from, from + REWRITTEN), days, erase);
+    due += await rewrite(database, accountId, ids.slice(from, from + REWRITTEN), { days, erase });
   }
   return { lookedAt, due, next };
 }
@@ -103,8 +102,7 @@ function rewrite(
   database: Database,
   accountId: string,
   ids: readonly string[],
-  days: number,
-  erase: Erase,
+  { days, erase }: { readonly days: number; readonly erase: Erase },
 ): Promise<number> {
   return database.transaction(async (run) => {
     const { rows } = await run<Row<StoredRecords>>(LOCK_PAYMENTS, [accountId, ids, days]);
