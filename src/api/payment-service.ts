@@ -11,6 +11,7 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Caller } from '#src/payments/caller.ts';
 import { createPayment, type PaymentDeps, replayOrRefuse } from '#src/payments/create/create-payment.ts';
+import type { KeyedResponse } from '#src/payments/keys/stored-response.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
 import {
   cancelOrRefundPayment,
@@ -20,7 +21,6 @@ import {
 } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { type ListDeps, listPayments } from '#src/payments/read/list-payments.ts';
-import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { onceAnswer } from './customer-service.ts';
 import { requireValid, requireValidOf } from './require-valid.ts';

@@ -15,8 +15,8 @@ import {
   WebhookSchema,
   WebhookService,
 } from '#gen/payments/v1/webhook_service_pb.js';
-import { callOnce, type OnceCall, type OnceResponse, onceCallsOf } from '#src/customers/call-once.ts';
 import { accountOf, type Caller } from '#src/payments/caller.ts';
+import { callOnce, type OnceCall, type OnceResponse, onceCallsOf } from '#src/payments/keys/call-once.ts';
 import { type Database, queriesOf, type Run } from '#src/store/engine/database.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
 import type { StoredDelivery } from '#src/store/tables/deliveries.ts';

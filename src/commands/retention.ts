@@ -1,7 +1,7 @@
 import { readDataConfig } from '#src/config.ts';
 import { endUnused } from '#src/customers/end-unused-methods.ts';
 import { eraseOldPayments } from '#src/payments/erase-payments.ts';
-import { openStoredResponses } from '#src/payments/stored-response.ts';
+import { openStoredResponses } from '#src/payments/keys/stored-response.ts';
 import { type AgedRows, deleteAged, estimateRows } from '#src/store/engine/aged-rows.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { type Step, sweep } from '#src/store/engine/sweep.ts';

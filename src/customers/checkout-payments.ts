@@ -21,7 +21,8 @@ import { cardName } from '#src/payments/create/card.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { hasThreeDSecureResults } from '#src/payments/create/payment-method.ts';
 import { hasTerms } from '#src/payments/create/session-terms.ts';
-import { storedIdempotencyKey } from '#src/payments/idempotency.ts';
+import type { OnceResponse } from '#src/payments/keys/call-once.ts';
+import { storedIdempotencyKey } from '#src/payments/keys/key.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { fieldRefusal, notAllowed, ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
@@ -29,7 +30,6 @@ import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
-import type { OnceResponse } from './call-once.ts';
 import { requireSession } from './checkout-sessions.ts';
 
 /**

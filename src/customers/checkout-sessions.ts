@@ -15,6 +15,7 @@ import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
 import { checkAmount, checkCallbackUrl, checkCountry } from '#src/payments/create/check-request.ts';
 import { readMetadata, writeMetadata } from '#src/payments/create/metadata.ts';
 import { hasTerms, whyClosed, workflowOf } from '#src/payments/create/session-terms.ts';
+import { callOnce, type OnceResponse, onceCallsOf } from '#src/payments/keys/call-once.ts';
 import {
   faultsOf,
   invalidParameters,
@@ -34,7 +35,6 @@ import {
 } from '#src/store/tables/checkout-sessions.ts';
 import { lockCustomer } from '#src/store/tables/customers.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import type { CustomerDeps } from './customers.ts';
 import { fieldChanges } from './field-changes.ts';
 

@@ -12,6 +12,7 @@ import {
 import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
 import { checkPerson, type Person } from '#src/payments/create/check-request.ts';
 import { readMetadata, writeMetadata } from '#src/payments/create/metadata.ts';
+import { callOnce, type OnceResponse, onceCallsOf } from '#src/payments/keys/call-once.ts';
 import { fieldRefusal, missingResource, requireFaultless, type ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { isKeyTaken } from '#src/store/engine/database-error.ts';
@@ -25,7 +26,6 @@ import {
   updateCustomer,
 } from '#src/store/tables/customers.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import { fieldChanges } from './field-changes.ts';
 
 /** Dependencies of the customer functions. */

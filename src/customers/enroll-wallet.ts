@@ -15,12 +15,12 @@ import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { type LiveCatalogue, openConnection } from '#src/payments/create/live-catalogue.ts';
 import { notAvailable } from '#src/payments/create/payment-method.ts';
 import { requireRoom } from '#src/payments/create/vault-card.ts';
+import { callOnce, type OnceCall, type OnceResponse, replayedCall } from '#src/payments/keys/call-once.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
 import { fieldRefusal, invalidField, requireFaultless, ServiceError } from '#src/service-error.ts';
 import { queriesOf } from '#src/store/engine/database.ts';
 import { lockCustomer } from '#src/store/tables/customers.ts';
 import { insertEnrollment } from '#src/store/tables/wallet-enrollments.ts';
-import { callOnce, type OnceCall, type OnceResponse, replayedCall } from './call-once.ts';
 import { type CustomerDeps, customerNotFound, customerOf } from './customers.ts';
 import { emitMethodEvent } from './emit-method-event.ts';
 

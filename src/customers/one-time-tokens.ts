@@ -14,6 +14,13 @@ import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
 import type { CardDeps } from '#src/payments/create/payer-card.ts';
 import { encodeChoices, type PayerChoices } from '#src/payments/create/payer-choices.ts';
 import { ONE_TIME_TOKEN_TYPE } from '#src/payments/create/payment-method.ts';
+import {
+  callOnce,
+  type OnceCall,
+  type OnceResponse,
+  onceCallsOf,
+  replayedCall,
+} from '#src/payments/keys/call-once.ts';
 import { Secret } from '#src/secret.ts';
 import { requireFaultless } from '#src/service-error.ts';
 import {
@@ -23,7 +30,6 @@ import {
 } from '#src/store/tables/checkout-sessions.ts';
 import { insertToken } from '#src/store/tables/one-time-tokens.ts';
 import { sealTokenCard } from '#src/vault/token-card.ts';
-import { callOnce, type OnceCall, type OnceResponse, onceCallsOf, replayedCall } from './call-once.ts';
 import { requireOpenSession, sessionNotFound } from './checkout-sessions.ts';
 import {
   type CheckoutTokenTerms,

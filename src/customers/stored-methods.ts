@@ -12,6 +12,7 @@ import { checkCountry } from '#src/payments/create/check-request.ts';
 import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/create/payment-method.ts';
 import { storedMethodMessage } from '#src/payments/create/stored-method.ts';
 import { requireRoom } from '#src/payments/create/vault-card.ts';
+import { callOnce, type OnceResponse, onceCallsOf } from '#src/payments/keys/call-once.ts';
 import { Secret } from '#src/secret.ts';
 import { invalidField, missingResource, notAllowed, requireFaultless } from '#src/service-error.ts';
 import { type Database, queriesOf } from '#src/store/engine/database.ts';
@@ -26,7 +27,6 @@ import {
   updateMethodCard,
 } from '#src/store/tables/stored-methods.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import { customerNotFound, customerOf } from './customers.ts';
 import { emitMethodEvent } from './emit-method-event.ts';
 import { enrollWallet, type WalletDeps } from './enroll-wallet.ts';

@@ -14,10 +14,10 @@ import {
 import { toServiceError } from '#src/api/errors.ts';
 import { requireValidOf } from '#src/api/require-valid.ts';
 import type { Caller } from '#src/payments/caller.ts';
+import type { KeyedResponse } from '#src/payments/keys/stored-response.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { findAccount } from '#src/store/tables/accounts.ts';

@@ -10,7 +10,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import { isSentKey, sentIdempotencyKey } from '#src/payments/idempotency.ts';
+import { isSentKey, sentIdempotencyKey } from '#src/payments/keys/key.ts';
 import { MADE_AT_PROVIDER } from '#src/payments/model/external.ts';
 import { isOperation } from '#src/payments/model/state.ts';
 import { ServiceError } from '#src/service-error.ts';

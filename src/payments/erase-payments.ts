@@ -2,9 +2,9 @@ import type { Database } from '#src/store/engine/database.ts';
 import { type Erase, erasePayments } from '#src/store/engine/erased-payments.ts';
 import { type Step, sweep } from '#src/store/engine/sweep.ts';
 import { listAccounts } from '#src/store/tables/accounts.ts';
+import type { StoredResponses } from './keys/stored-response.ts';
 import { withoutPersonalData } from './personal-data.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
-import type { StoredResponses } from './stored-response.ts';
 
 /** Options for an erasure run. */
 export type EraseOptions = {

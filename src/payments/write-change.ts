@@ -6,6 +6,7 @@ import { type MethodFate, type StoredChange, writeChange } from '#src/store/engi
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
 import { enrolledByPayment } from './create/stored-method.ts';
+import type { StoredResponses } from './keys/stored-response.ts';
 import { apply, hasFailed, type Report } from './model/apply.ts';
 import { attemptChange, type LastAttempt } from './model/attempt.ts';
 import type { Books } from './model/books.ts';
@@ -21,7 +22,6 @@ import { reportOfOwnMoney } from './model/contradiction.ts';
 import { type CheckSchedule, variedPauseS } from './model/schedule.ts';
 import { isClosing, isOperation, type PaymentState } from './model/state.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
-import type { StoredResponses } from './stored-response.ts';
 import { untilWritten, type WriteObserver } from './until-written.ts';
 
 /** Dependencies of the functions that write a payment's changes. */

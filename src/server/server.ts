@@ -19,7 +19,7 @@ import type { Metrics } from '#src/observe/metrics.ts';
 import { observeRequests } from '#src/observe/observe-requests.ts';
 import type { Tracing } from '#src/observe/tracing.ts';
 import type { UnaskableOutcomes } from '#src/payments/check/open-outcomes.ts';
-import { openStoredResponses } from '#src/payments/stored-response.ts';
+import { openStoredResponses } from '#src/payments/keys/stored-response.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { type CardVault, cardVault } from '#src/vault/card-vault.ts';

@@ -2,7 +2,7 @@ import type { LookupFunction } from 'node:net';
 import { fromBinary } from '@bufbuild/protobuf';
 import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
-import { sentIdempotencyKey } from '#src/payments/idempotency.ts';
+import { sentIdempotencyKey } from '#src/payments/keys/key.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import {

@@ -29,7 +29,7 @@ import { canonicalDecimal } from './canonical-decimal.ts';
  * that it represents (`fraction_of`). An internationalized domain of an e-mail address becomes ASCII. Fields that a
  * request cannot set are cleared: OUTPUT_ONLY fields, as AIP-203 prescribes, and unsupported fields that set nothing
  * (`asksForNothing`). An empty string is cleared if its field requires a format or has the option `empty_is_absent`, and
- * so is an empty message with that option; other text stays as sent. Any change to this form changes hashes and needs another `CANONICAL_FORM` (payments/request-hash).
+ * so is an empty message with that option; other text stays as sent. Any change to this form changes hashes and needs another `CANONICAL_FORM` (payments/keys/request-hash).
  */
 export function canonicalize(desc: DescMessage, message: Message): void {
   walker(desc)?.(message as AnyMessage);

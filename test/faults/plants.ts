@@ -45,7 +45,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I4', 'I11'],
   },
   'compare-releases': {
-    file: 'src/payments/idempotency.ts',
+    file: 'src/payments/keys/replay.ts',
     find: '!isComparable || areEqual',
     replacement: 'areEqual',
     cases: ['a rolling release: answered, and replayed at a release that knows another field'],

@@ -1,4 +1,4 @@
-import { openStoredResponses, readResponse } from '#src/payments/stored-response.ts';
+import { openStoredResponses, readResponse } from '#src/payments/keys/stored-response.ts';
 import type { Database, Statement } from '#src/store/engine/database.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { World } from './world.ts';

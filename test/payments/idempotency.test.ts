@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  awaitResponse,
-  requireIdempotencyKey,
-  requireSameRequest,
-  storedIdempotencyKey,
-  storedResponse,
-} from '#src/payments/idempotency.ts';
+import { requireIdempotencyKey, storedIdempotencyKey } from '#src/payments/keys/key.ts';
+import { awaitResponse, requireSameRequest, storedResponse } from '#src/payments/keys/replay.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import type { KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { RESPONSES } from '../support/stored-responses.ts';

@@ -8,7 +8,7 @@ import {
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import { hashPaymentRequest, requestHasher, shapeOf } from '#src/payments/request-hash.ts';
+import { hashPaymentRequest, requestHasher, shapeOf } from '#src/payments/keys/request-hash.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { CARD_DATA, cardPayment, type RequestJson, withField } from '../support/payment-requests.ts';

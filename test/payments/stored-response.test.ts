@@ -3,8 +3,8 @@ import { createFileRegistry, type DescMessage, fromBinary } from '@bufbuild/prot
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { openStoredResponses } from '#src/payments/keys/stored-response.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { openStoredResponses } from '#src/payments/stored-response.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';

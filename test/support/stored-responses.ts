@@ -1,6 +1,6 @@
 import { Payment_Status, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import type { PaymentResponse, StoredResponses } from '#src/payments/keys/stored-response.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import type { PaymentResponse, StoredResponses } from '#src/payments/stored-response.ts';
 import type { KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 

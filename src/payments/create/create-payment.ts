@@ -5,17 +5,11 @@ import { isSurelyNotCommitted, isUnavailable, NodeIllError } from '#src/store/en
 import { findByKey, type KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { type Caller, type KeyedCaller, requireMayPay, requireOwnAccount } from '../caller.ts';
-import {
-  afterClaim,
-  inProgress,
-  type ReplayDeps,
-  replay,
-  storedIdempotencyKey,
-  storedResponse,
-} from '../idempotency.ts';
+import { storedIdempotencyKey } from '../keys/key.ts';
+import { afterClaim, inProgress, type ReplayDeps, replay, storedResponse } from '../keys/replay.ts';
+import { hashPaymentRequest, type RequestHash } from '../keys/request-hash.ts';
+import type { KeyedResponse } from '../keys/stored-response.ts';
 import { callsBeginWithinMs } from '../model/schedule.ts';
-import { hashPaymentRequest, type RequestHash } from '../request-hash.ts';
-import type { KeyedResponse } from '../stored-response.ts';
 import { type WriteObserver, within, writeWaitMs } from '../until-written.ts';
 import { type WriteDeps, writeOwnOutcome } from '../write-change.ts';
 import { acquireSlot, type ConnectionSlot } from './connection-slots.ts';

@@ -7,7 +7,9 @@ import { claimOperation, type OperationClaim } from '#src/store/engine/claim-ope
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
 import { readPaymentState, type StoredPayment } from '#src/store/tables/payment-state.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { inProgress, type ReplayDeps } from '../idempotency.ts';
+import { inProgress, type ReplayDeps } from '../keys/replay.ts';
+import type { RequestHash } from '../keys/request-hash.ts';
+import type { PaymentResponse } from '../keys/stored-response.ts';
 import type { PlannedOperation } from '../model/books.ts';
 import { transactionOf, withOperation } from '../model/operation-record.ts';
 import type { Named, PlannedPayment } from '../model/plan.ts';
@@ -21,9 +23,7 @@ import {
   type TransactionRow,
   waitsForPayer,
 } from '../model/state.ts';
-import type { RequestHash } from '../request-hash.ts';
 import { decodeRecord, encodeRecord } from '../stored-record.ts';
-import type { PaymentResponse } from '../stored-response.ts';
 import type { CallObserver, WriteDeps } from '../write-change.ts';
 
 /** Dependencies of an operation on a payment. */

@@ -6,10 +6,11 @@ import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { accountOf, type Caller } from '../caller.ts';
 import { closeAttempt, OPERATION_KINDS } from '../check/ask-provider.ts';
-import { afterClaim, replay, requireIdempotencyKey, storedResponse } from '../idempotency.ts';
+import { requireIdempotencyKey } from '../keys/key.ts';
+import { afterClaim, replay, storedResponse } from '../keys/replay.ts';
+import { type KeyedResponse, type PaymentResponse, readResponse } from '../keys/stored-response.ts';
 import { isOpen, targetOf } from '../model/state.ts';
 import { decodeRecord } from '../stored-record.ts';
-import { type KeyedResponse, type PaymentResponse, readResponse } from '../stored-response.ts';
 import { within, writeWaitMs } from '../until-written.ts';
 import { pauseS, type Reported, writeClosing, writeReport } from '../write-change.ts';
 import {

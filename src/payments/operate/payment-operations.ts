@@ -8,6 +8,8 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Caller } from '../caller.ts';
 import { requireAmount } from '../create/check-request.ts';
+import { OPERATION_FORM, requestHasher } from '../keys/request-hash.ts';
+import type { KeyedResponse } from '../keys/stored-response.ts';
 import { planUndoingCancel, requireNoAmount, undoingType } from '../model/books.ts';
 import {
   planCancelOf,
@@ -18,8 +20,6 @@ import {
   requireRefundable,
 } from '../model/plan.ts';
 import { isOpen } from '../model/state.ts';
-import { OPERATION_FORM, requestHasher } from '../request-hash.ts';
-import type { KeyedResponse } from '../stored-response.ts';
 import type { OperationDeps, OperationFields, RequestedOperation } from './claim-operation.ts';
 import { operatePayment } from './operate-payment.ts';
 

@@ -202,7 +202,7 @@ CREATE TABLE payment (
   -- No foreign key: accounts are never deleted, and its check would lock the account's row for every payment.
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- The key of the request that created it; prefixed if the request came with the public key alone (payments/idempotency).
+  -- The key of the request that created it; prefixed if the request came with the public key alone (payments/keys).
   idempotency_key text COLLATE "C" NOT NULL,
   -- Keyed hash of the canonical request: distinguishes a retry from a different request with the same key.
   request_hash bytea NOT NULL,

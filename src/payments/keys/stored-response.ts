@@ -11,7 +11,7 @@ import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Database } from '#src/store/engine/database.ts';
 import { readResponseSchema, storeResponseSchema } from '#src/store/tables/response-schemas.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
-import { decodeRecord } from './stored-record.ts';
+import { decodeRecord } from '../stored-record.ts';
 
 /**
  * Responses in the form stored for replay. A response is its record in REST JSON, so only a reference to the schema

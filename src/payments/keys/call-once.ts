@@ -6,8 +6,6 @@ import {
   toBinary,
 } from '@bufbuild/protobuf';
 import type { Caller } from '#src/payments/caller.ts';
-import { requireSameRequest, storedIdempotencyKey } from '#src/payments/idempotency.ts';
-import { type RequestHash, requestHasher } from '#src/payments/request-hash.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database, Run } from '#src/store/engine/database.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
@@ -18,6 +16,9 @@ import {
   type KeyedCall,
   keepResponse,
 } from '#src/store/tables/replayed-calls.ts';
+import { storedIdempotencyKey } from './key.ts';
+import { requireSameRequest } from './replay.ts';
+import { type RequestHash, requestHasher } from './request-hash.ts';
 
 /** A call that makes an object, with the hash that distinguishes a repeat from another request. */
 export type OnceCall<Desc extends DescMessage> = {
