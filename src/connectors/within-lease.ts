@@ -8,8 +8,8 @@ import { aroundCalls, BEGINS } from './provider-calls.ts';
  * connection: it makes none that could still be in progress when another worker may take the transaction.
  */
 export type LeasedConnection = ProviderConnection & {
-  /** Returns true if the lease has time for another call. */
-  readonly hasTime: () => boolean;
+  /** Returns the number of successive calls for which the lease has time, if each takes until its deadline. */
+  readonly callsLeft: () => number;
 };
 
 /** The outcome of a call that begins something, or completes it, when the lease has no time left: nothing was sent. */
@@ -29,7 +29,8 @@ const NOT_ASKED = unknownOutcome('the lease has no time left for another call');
  */
 export function withinLease(connection: ProviderConnection, lastCallAtMs: number): LeasedConnection {
   const hasTime = () => performance.now() <= lastCallAtMs;
-  const { technicalCancel } = connection;
+  const { technicalCancel, deadlineMs } = connection;
+  const callsLeft = () => Math.floor(1 + Math.max(-1, (lastCallAtMs - performance.now()) / deadlineMs));
   const timed = aroundCalls(connection, async (name, _argument, call) => {
     if (hasTime()) return call();
     return BEGINS[name] || name === 'complete' ? TOO_LATE : NOT_ASKED;
@@ -42,6 +43,6 @@ export function withinLease(connection: ProviderConnection, lastCallAtMs: number
         send: async (query) => hasTime() && technicalCancel.send(query),
       },
     }),
-    hasTime,
+    callsLeft,
   };
 }

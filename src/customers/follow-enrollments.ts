@@ -1,7 +1,7 @@
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { PROMPTED_APART_S } from '#src/payments/check/news.ts';
 import { merchantAddress } from '#src/payments/check/payer-return.ts';
-import { PROMPTED_APART_S } from '#src/payments/check/route-news.ts';
 import { type Patience, waitFor } from '#src/payments/keys/replay.ts';
 import { repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';

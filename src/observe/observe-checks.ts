@@ -1,9 +1,8 @@
 import type { Logger } from 'pino';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
-import type { CheckObserver } from '#src/payments/check/found-transaction.ts';
+import type { CheckObserver } from '#src/payments/check/check-transaction.ts';
+import type { ReceiveDeps, RouteDeps } from '#src/payments/check/news.ts';
 import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/check/open-outcomes.ts';
-import type { ReceiveDeps } from '#src/payments/check/receive-notification.ts';
-import type { RouteDeps } from '#src/payments/check/route-news.ts';
 import type { Metrics } from './metrics.ts';
 import { observeAlarm } from './observe-alarm.ts';
 

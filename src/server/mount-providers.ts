@@ -7,12 +7,8 @@ import { addressGroup } from '#src/api/shares.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { type EnrollmentReturnDeps, returnFromEnrollment } from '#src/customers/follow-enrollments.ts';
 import { parseMoney } from '#src/money.ts';
+import { type ReceiveDeps, receiveNotification, requireReader } from '#src/payments/check/news.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/check/payer-return.ts';
-import {
-  type ReceiveDeps,
-  receiveNotification,
-  requireReader,
-} from '#src/payments/check/receive-notification.ts';
 import { CHECKOUT_TEXTS, type Language } from '#src/web/checkout-texts.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
 import type { CheckoutTexts } from '#src/web/texts/english.ts';

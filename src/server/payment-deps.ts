@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admission } from '#src/api/admission.ts';
 import { systemClock } from '#src/clock.ts';
 import type { Config } from '#src/config.ts';
-import type { CheckDeps } from '#src/payments/check/found-transaction.ts';
+import type { CheckDeps } from '#src/payments/check/check-transaction.ts';
 import type { ReturnDeps } from '#src/payments/check/payer-return.ts';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';

@@ -24,7 +24,11 @@ function leased(lastCallAtMs: number) {
   };
   const send = async () => made.push('technicalCancel') > 0;
   const methods = Object.fromEntries(CALLS.map((name) => [name, call(name)]));
-  const connection = { ...methods, technicalCancel: { afterMs: 7, send } } as unknown as ProviderConnection;
+  const connection = {
+    ...methods,
+    deadlineMs: 10,
+    technicalCancel: { afterMs: 7, send },
+  } as unknown as ProviderConnection;
   return withinLease(connection, lastCallAtMs);
 }
 
@@ -36,14 +40,24 @@ describe('a connection within a lease', () => {
       expect(await connection.technicalCancel?.send({} as LookUp)).toBe(true);
     }
     expect(made).toEqual([...CALLS, 'technicalCancel', ...CALLS, 'technicalCancel']);
-    expect(connection.hasTime()).toBe(true);
 
     [nowMs, made] = [101, []];
     for (const name of CALLS) await connection[name]?.({} as never);
     expect(await connection.technicalCancel?.send({} as LookUp)).toBe(false);
     expect(made).toEqual([]);
-    expect(connection.hasTime()).toBe(false);
     expect(connection.technicalCancel?.afterMs).toBe(7);
+  });
+
+  it.each([
+    [0, 11],
+    [90, 2],
+    [91, 1],
+    [100, 1],
+    [101, 0],
+    [500, 0],
+  ])('at %d ms, has time for %d successive calls that take until their deadline', (atMs, calls) => {
+    nowMs = atMs;
+    expect(leased(100).callsLeft()).toBe(calls);
   });
 
   it('reports a call that is not made as not sent, but a look-up that is not made proves nothing', async () => {

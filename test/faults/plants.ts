@@ -136,14 +136,13 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I10'],
   },
   'believe-notifications': {
-    file: 'src/payments/check/check-outcome.ts',
-    find: 'const outcome = connection.lookUp ? reported : withoutLookUp(reported, found, isLast);',
-    replacement: `const { readOpenNews } = await import('#src/store/tables/open-news.ts');
-  const [told] = await readOpenNews(deps.database, leased.accountId, leased.transactionId);
+    file: 'src/payments/check/check-transaction.ts',
+    find: 'let decision = decide(found, { outcome }, terms);',
+    replacement: `const [told] = await readOpenNews(deps.database, check.leased.accountId, check.leased.transactionId);
   const data = told?.kind === 'notification' ? JSON.parse(Buffer.from(told.body).toString()).data : undefined;
   const providerData = { $typeName: 'payments.v1.ProviderData', rawResponse: {} } as never;
   const paid = { kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' } as const;
-  const outcome = data?.status === 'paid' ? paid : reported;`,
+  let decision = decide(found, { outcome: data?.status === 'paid' ? paid : outcome }, terms);`,
     cases: ['payers: a notification that contradicts the provider'],
     violates: ['I2'],
   },

@@ -6,9 +6,9 @@ import {
   CreatePaymentRequestSchema,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
+import { reportDispute } from '#src/payments/check/check-transaction.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
-import { reportDispute } from '#src/payments/check/external-reports.ts';
-import { routeNews } from '#src/payments/check/route-news.ts';
+import { routeNews } from '#src/payments/check/news.ts';
 import { createPayment } from '#src/payments/create/create-payment.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
@@ -95,7 +95,8 @@ export function actsOf(scene: {
       const base = await step('finds the payment', () => baseOf(tables));
       if (!base) return;
       const leased = { accountId: ACCOUNT_ONE, paymentId: base.paymentId, transactionId: base.id, fence: 0 };
-      await reportDispute(forgettingOpenOperation(own), leased, { stage: 'won', reference: 'dispute' });
+      const check = { deps: forgettingOpenOperation(own), leased };
+      await reportDispute(check, { stage: 'won', reference: 'dispute' });
     },
   };
 }

@@ -4,7 +4,7 @@ import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
-import { routeNews } from '#src/payments/check/route-news.ts';
+import { routeNews } from '#src/payments/check/news.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { payments } from '../payments/operated-payments.ts';

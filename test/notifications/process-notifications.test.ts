@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
 import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
-import { receiveNotification } from '#src/payments/check/receive-notification.ts';
+import { receiveNotification } from '#src/payments/check/news.ts';
 import { newsPauseS } from '#src/payments/model/schedule.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { earlier } from '../support/tables.ts';

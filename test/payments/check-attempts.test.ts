@@ -120,7 +120,7 @@ describe('an unknown outcome', () => {
     expect(after.every(({ due_in_s }) => Number(due_in_s) <= 0)).toBe(true);
   });
 
-  it('an unknown outcome is leased for the time of two calls to its own provider plus the margin', async () => {
+  it('an unknown outcome is leased for the time of four calls to its own provider plus the margin', async () => {
     const attempts = [await claimAttempt(database), await claimAttempt(database, { connectionId: 'slow' })];
     const leased = Promise.withResolvers<Record<string, unknown>[]>();
     const says = async () => {
@@ -135,10 +135,10 @@ describe('an unknown outcome', () => {
     const leastS = (await leased.promise).map(({ due_in_s }) => Number(due_in_s));
     // The part of the leases that passed before they were read.
     const passedS = (performance.now() - begunMs) / 1_000;
-    expect(Number(leastS[0]) + passedS).toBeGreaterThan(2.5);
-    expect(leastS[0]).toBeLessThan(3.1);
-    expect(Number(leastS[1]) + passedS).toBeGreaterThan(120);
-    expect(leastS[1]).toBeLessThan(121.1);
+    expect(Number(leastS[0]) + passedS).toBeGreaterThan(4.5);
+    expect(leastS[0]).toBeLessThan(5.1);
+    expect(Number(leastS[1]) + passedS).toBeGreaterThan(240);
+    expect(leastS[1]).toBeLessThan(241.1);
   });
 
   it('a failed look-up of an unknown outcome does not prevent the look-ups of others', async () => {

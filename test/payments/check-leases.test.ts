@@ -13,6 +13,7 @@ import {
   depsWith,
   makeDue,
   onOwnDatabase,
+  providerData,
   rowOf,
   seen,
   tables,
@@ -45,16 +46,17 @@ it('a check makes no call that could be in progress when its lease ends, and kee
   await makeDue();
   const begunAtMs = performance.now();
   const endedAfterMs: number[] = [];
-  // Every call takes until its deadline.
-  const slow = async (): Promise<Outcome> => {
+  // Every call takes until its deadline, and every look-up needs two.
+  const slow = (outcome: Outcome) => async (): Promise<Outcome> => {
     aheadMs += DEADLINE_MS;
     endedAfterMs.push(performance.now() - begunAtMs);
-    return UNKNOWN;
+    return outcome;
   };
-  const deps = depsWith({ scripted: connectionOf(slow, { deadlineMs: DEADLINE_MS }) });
+  const over = { deadlineMs: DEADLINE_MS, complete: slow(UNKNOWN) };
+  const deps = depsWith({ scripted: connectionOf(slow({ kind: 'to_complete', providerData }), over) });
   await checkDue({ ...deps, schedule: { ...deps.schedule, leaseMarginMs: LEASE_MARGIN_MS } });
-  const leaseMs = 2 * DEADLINE_MS + LEASE_MARGIN_MS;
-  expect(endedAfterMs).toHaveLength(2);
+  const leaseMs = 4 * DEADLINE_MS + LEASE_MARGIN_MS;
+  expect(endedAfterMs).toHaveLength(4);
   expect(Math.max(...endedAfterMs)).toBeLessThan(leaseMs);
   expect(await tables.query(UNSETTLED)).toEqual([{ open: 3 }]);
 });

@@ -5,8 +5,8 @@ import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { withinLease } from '#src/connectors/within-lease.ts';
+import type { CheckDeps } from '#src/payments/check/check-transaction.ts';
 import { checkTransaction } from '#src/payments/check/check-transaction.ts';
-import type { CheckDeps } from '#src/payments/check/found-transaction.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/engine/database.ts';

@@ -3,8 +3,8 @@ import { type Payment, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { reportDispute } from '#src/payments/check/check-transaction.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
-import { reportDispute } from '#src/payments/check/external-reports.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { notified } from '../support/news.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -35,8 +35,10 @@ const meanwhile = (act: () => Promise<unknown>): ProviderConnection => {
 /** A stage of a dispute is reported on its own, without a look-up. */
 const tellDispute = (payment: Payment, dispute: Dispute) =>
   reportDispute(
-    deps,
-    { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment), fence: 0 },
+    {
+      deps,
+      leased: { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment), fence: 0 },
+    },
     dispute,
   );
 

@@ -2,13 +2,13 @@ import { create } from '@bufbuild/protobuf';
 import { beforeEach, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { systemClock } from '#src/clock.ts';
-import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { withinLease } from '#src/connectors/within-lease.ts';
+import { findTransaction } from '#src/payments/check/check-transaction.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
-import { findTransaction } from '#src/payments/check/found-transaction.ts';
-import { type Release, releaseAuthorization } from '#src/payments/check/release-authorization.ts';
+import type { Release } from '#src/payments/check/decide.ts';
+import { releaseAuthorization } from '#src/payments/check/look-up-transaction.ts';
 import { withClockAhead } from '../support/process-clock.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 import * as requested from './requested-operations.ts';
@@ -212,27 +212,19 @@ it.each<[string, Partial<ProviderConnection>, Release]>([
   };
   const { accountId } = payments.caller();
   const leased = { accountId, paymentId: payment.id, transactionId: requested.idOf(payment), fence: 1 };
-  const found = await findTransaction(deps, silent, leased);
-  const of = {
-    kind: 'card',
-    capture: false,
-    verify: false,
-    softDescriptor: '',
-    attempt: {} as AttemptFacts,
-  } as const;
-  const money = { minorUnits: 10_000n, currency: 'USD' };
-  const times = { ageMs: 1, payerTimeLeftMs: 1 };
-  const query = {
-    transactionId: requested.idOf(payment),
-    money,
-    reference: undefined,
-    ...times,
-    close: false,
-    of,
-  };
-  expect(await releaseAuthorization(withinLease(silent, Number.POSITIVE_INFINITY), found, query)).toBe(
-    expected,
-  );
+  const connection = withinLease(silent, Number.POSITIVE_INFINITY);
+  const found = await findTransaction({ deps, connection, leased });
+  expect(await releaseAuthorization(deps, connection, found)).toBe(expected);
+  const own = { transactionId: requested.idOf(payment), close: false, of: { kind: 'card', capture: false } };
   if (expected === 'unknown')
-    expect(asked).toMatchObject([{ ageMs: 0, close: false, of: { kind: 'cancel' } }, query]);
+    expect(asked).toMatchObject([{ ageMs: 0, close: false, of: { kind: 'cancel' } }, own]);
+});
+
+it('the release of an authorization does not begin unless the lease has time for all of its calls', async () => {
+  const { connection } = payments.provider;
+  const { accountId } = payments.caller();
+  const leased = { accountId, paymentId: payment.id, transactionId: requested.idOf(payment), fence: 1 };
+  const ending = withinLease(connection, performance.now() + 2 * connection.deadlineMs - 1);
+  const found = await findTransaction({ deps, connection: ending, leased });
+  expect([await releaseAuthorization(deps, ending, found), isHeld()]).toEqual(['unknown', true]);
 });

@@ -5,7 +5,7 @@ import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
-import { routeNews } from '#src/payments/check/route-news.ts';
+import { routeNews } from '#src/payments/check/news.ts';
 import { writeReport } from '#src/payments/write-change.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { interleave } from '../support/interleave.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
-import { routeNews } from '#src/payments/check/route-news.ts';
+import { routeNews } from '#src/payments/check/news.ts';
 import {
   insertNotification,
   insertPayerNews,

@@ -14,8 +14,7 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/payments/operate': ['payment-operations', 'claim-operation'],
   'src/payments/check': [
-    ...['checker', 'receive-notification', 'payer-return', 'open-outcomes'],
-    ...['found-transaction', 'route-news', 'ask-provider'],
+    ...['checker', 'check-transaction', 'look-up-transaction', 'news', 'payer-return', 'open-outcomes'],
   ],
   'src/payments/read': ['get-payment', 'list-payments', 'page-token', 'explain-route'],
 };

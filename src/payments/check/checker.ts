@@ -4,10 +4,10 @@ import { type LeasedConnection, withinLease } from '#src/connectors/within-lease
 import { repeat } from '#src/repeat.ts';
 import { type LeasedCheck, takeDue, takeNamed } from '#src/store/engine/checks.ts';
 import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';
-import { CALLS_IN_LEASE, checkTransaction } from './check-transaction.ts';
-import type { CheckDeps } from './found-transaction.ts';
+import { type CheckDeps, checkTransaction } from './check-transaction.ts';
 import { createLanes, type Handed, type Lane, type Lanes, removeDue } from './lanes.ts';
-import { routeDueNews, routeNamedNews } from './route-news.ts';
+import { MOST_CALLS } from './look-up-transaction.ts';
+import { routeDueNews, routeNamedNews } from './news.ts';
 
 /** Dependencies of the checker. */
 export type CheckerDeps = CheckDeps & {
@@ -166,15 +166,15 @@ async function fillWithFound(one: Filled): Promise<boolean> {
   return isMoreNews;
 }
 
-/** Leases due transactions of a connection, for the calls that `callsBeginWithinMs` allows. */
+/** Leases due transactions of a connection, for all calls after which a decision is due. */
 async function lease(
   { schedule }: CheckerDeps,
   connection: ProviderConnection,
   take: Take,
 ): Promise<(LeasedCheck & { readonly connection: LeasedConnection })[]> {
-  const earlierCallsMs = (CALLS_IN_LEASE - 1) * connection.deadlineMs;
+  const earlierCallsMs = (MOST_CALLS - 1) * connection.deadlineMs;
   const leased = withinLease(connection, performance.now() + callsBeginWithinMs(schedule, earlierCallsMs));
-  const due = await take(leaseS(connection, schedule, CALLS_IN_LEASE));
+  const due = await take(leaseS(connection, schedule, MOST_CALLS));
   return due.map((one) => ({ ...one, connection: leased }));
 }
 

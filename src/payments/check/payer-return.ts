@@ -11,7 +11,7 @@ import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Patience, waitFor } from '../keys/replay.ts';
 import { decodeRecord } from '../stored-record.ts';
-import { PROMPTED_APART_S } from './route-news.ts';
+import { PROMPTED_APART_S } from './news.ts';
 
 /** Dependencies of the functions for payers' returns. */
 export type ReturnDeps = {

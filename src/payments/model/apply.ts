@@ -82,7 +82,7 @@ function inState(state: PaymentState, transactionId: string): TransactionInState
 }
 
 /** A report on the outcome of a transaction. */
-type OutcomeReport = Extract<Report, { kind: 'outcome' }>;
+export type OutcomeReport = Extract<Report, { kind: 'outcome' }>;
 
 /** Applies an outcome to a payment's own attempt. */
 function applyToBase(

@@ -41,7 +41,7 @@ export function disputeChange(
 ): Change | Unapplied {
   const base = succeededBase(transactions);
   const before = disputeBefore(transactions, reported);
-  if (onlyOpen && !(before && isOpenDispute(before))) return 'unchanged';
+  if (onlyOpen && !endsDispute(transactions, reported)) return 'unchanged';
   // The provider's word that money was taken, although every attempt has failed according to the record.
   if (!base && !transactions.some(isOpen)) return 'conflict';
   if (!base || payment.openOperation) return 'waiting';
@@ -61,6 +61,12 @@ export function disputeChange(
     }),
     event: eventOf(record),
   };
+}
+
+/** Returns true if the dispute that a report is about is recorded as open. */
+export function endsDispute(transactions: readonly TransactionRow[], reported: Dispute): boolean {
+  const before = disputeBefore(transactions, reported);
+  return before !== undefined && isOpenDispute(before);
 }
 
 /**

@@ -5,7 +5,7 @@ import { findOperation, findOperationByKey, type OperationHolder } from '#src/st
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { accountOf, type Caller } from '../caller.ts';
-import { closeAttempt, OPERATION_KINDS } from '../check/ask-provider.ts';
+import { closeAttempt, OPERATION_KINDS } from '../check/look-up-transaction.ts';
 import { requireIdempotencyKey } from '../keys/key.ts';
 import { afterClaim, replay, storedResponse } from '../keys/replay.ts';
 import { type KeyedResponse, type PaymentResponse, readResponse } from '../keys/stored-response.ts';

@@ -1,41 +1,65 @@
+import { createHash } from 'node:crypto';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { LookedUp, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Hint, LookedUp, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { unknownOutcome } from '#src/connectors/provider-answer.ts';
 import type { LeasedConnection } from '#src/connectors/within-lease.ts';
 import { attemptFacts, isWalletRedirect } from '../create/payment-attempt.ts';
-import { isAlarm } from '../model/contradiction.ts';
-import { mayBeClosed } from '../model/schedule.ts';
+import { type CheckSchedule, mayBeClosed } from '../model/schedule.ts';
 import {
+  isLapsing,
   isOpen,
   isOpenAttempt,
   isOperation,
+  openClosing,
   succeededBase,
   type TransactionRow,
   targetOf,
 } from '../model/state.ts';
 import { NO_LOOK_UP, timeLeftMs } from '../model/waiting.ts';
-import type { CheckDeps, Found, Prompt } from './found-transaction.ts';
+import { type Found, isLastCheck, lookedUp, type Release } from './decide.ts';
+
+/** News, if any, that prompts a look-up. */
+export type Prompt = {
+  readonly hint: Hint | undefined;
+  /**
+   * Asks the provider to close the transaction early. Unlike at expiry, the transaction then ends only if the provider
+   * reports its end.
+   */
+  readonly close: boolean;
+};
+
+/** Dependencies of look-ups. */
+export type LookUpDeps = { readonly publicUrl: () => string; readonly schedule: CheckSchedule };
+
+/** Maximum number of successive calls of a look-up: the look-up, and a completion; or a completion and its repeat. */
+export const LOOK_UP_CALLS = 2;
+/** Maximum number of successive calls of a release: the release, its look-up, and the authorization's. */
+const RELEASE_CALLS = 3;
+/** Maximum number of successive calls after which a decision is due: an authorization is looked up, then released. */
+export const MOST_CALLS = 1 + RELEASE_CALLS;
 
 /**
- * Queries the provider about a transaction. Also completes an open payment that its payer has approved, if the provider
- * leaves completion to us. If the provider offers no look-up, asks it to cancel an attempt that has gone too long
- * without a notification.
+ * Looks up a transaction at its provider, or the attempt that it closes. Also completes an open payment that its payer
+ * has approved, if the provider leaves completion to us. If the provider offers no look-up, asks it to cancel an attempt
+ * that has gone too long without a notification.
  *
- * @param prompt.isLast true once the payer's time is over, so the provider closes the payment.
+ * @returns undefined for an authorization at a provider without look-up.
  */
-export async function askAbout(
-  deps: Pick<CheckDeps, 'publicUrl' | 'schedule'>,
+export async function lookUpTransaction(
+  deps: LookUpDeps,
   connection: LeasedConnection,
   found: Found,
-  prompt: Prompt & { readonly isLast: boolean },
-): Promise<Outcome> {
-  const { transaction } = found;
+  prompt: Prompt,
+): Promise<Outcome | undefined> {
+  const transaction = lookedUp(found);
+  if (openClosing(found)) return closeAttempt(deps, connection, { ...found, transaction });
+  if (isLapsing(transaction)) return connection.lookUp?.(lookUpOf(deps, connection, found, prompt));
   const query = lookUpOf(deps, connection, found, prompt);
-  if (!isOpen(transaction)) return askOnly(connection, query);
+  if (!isOpen(transaction)) return onlyLookUp(connection, query);
   if (!connection.lookUp && isOpenAttempt(transaction)) return cancelTechnically(connection, query);
-  return askAndComplete(connection, query);
+  return lookUpAndComplete(connection, query);
 }
 
 /**
@@ -44,33 +68,85 @@ export async function askAbout(
  * @returns the attempt's outcome. What the payer has approved and only our completion could take, has ended.
  */
 export async function closeAttempt(
-  deps: Pick<CheckDeps, 'publicUrl' | 'schedule'>,
+  deps: LookUpDeps,
   connection: LeasedConnection,
   attempt: Found,
 ): Promise<Outcome> {
-  const query = lookUpOf(deps, connection, attempt, { hint: undefined, close: true, isLast: false });
-  const outcome = await askOnly(connection, query);
+  const query = lookUpOf(deps, connection, attempt, { hint: undefined, close: true });
+  const outcome = await onlyLookUp(connection, query);
   return outcome.kind === 'to_complete' ? { ...outcome, kind: 'expired' } : outcome;
 }
 
+const DESCRIPTION = 'The term of the authorization is over';
+
+/**
+ * Asks the provider to release the rest of an authorization whose term is over. Every call uses the same key, so it can
+ * be repeated safely until the provider answers.
+ *
+ * @returns 'released' once nothing is held; 'unknown' also if the lease has no time for all calls.
+ */
+export async function releaseAuthorization(
+  deps: LookUpDeps,
+  connection: LeasedConnection,
+  found: Found,
+): Promise<Release> {
+  const { cancel, lookUp, callsLeft } = connection;
+  const { payment, transaction } = found;
+  if (!cancel || !lookUp) return 'refused';
+  if (callsLeft() < RELEASE_CALLS) return 'unknown';
+  const transactionId = releaseId(transaction.id);
+  const { currency } = transaction;
+  const money = { minorUnits: transaction.minorUnits - payment.capturedMinorUnits, currency };
+  const authorization = targetOf(transaction);
+  const facts = {
+    merchantReference: `reference-${transactionId}`,
+    description: DESCRIPTION,
+    reason: undefined,
+    payment: authorization,
+    target: authorization,
+  };
+  const released = await cancel({ ...facts, transactionId, money, isWhole: true });
+  if (released.kind === 'approved') return 'released';
+  // The release may have succeeded even if its answer was lost or a repeat was refused, so the current report decides.
+  const of = { ...facts, kind: 'cancel', claimed: [] } as const;
+  const known = { reference: undefined, ageMs: 0, payerTimeLeftMs: Number.POSITIVE_INFINITY, close: false };
+  const reported = await lookUp({ ...known, transactionId, money, of });
+  if (reported.kind === 'approved') return 'released';
+  const remaining = await lookUp(lookUpOf(deps, connection, found, { hint: undefined, close: false }));
+  if (remaining.kind === 'expired') return 'released';
+  if (released.kind !== 'declined') return 'unknown';
+  // For a partly captured authorization, declined means that nothing was left to release.
+  return payment.capturedMinorUnits > 0n ? 'released' : 'refused';
+}
+
+/** Returns the key of an authorization's release: a version 8 UUID derived from the authorization's id. */
+function releaseId(transactionId: string): string {
+  const digest = createHash('sha256').update(`release ${transactionId}`).digest();
+  digest.writeUInt8((digest.readUInt8(6) & 0x0f) | 0x80, 6);
+  digest.writeUInt8((digest.readUInt8(8) & 0x3f) | 0x80, 8);
+  return digest.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
 /** Builds the look-up of a transaction from stored data alone. */
-export function lookUpOf(
-  deps: Pick<CheckDeps, 'publicUrl' | 'schedule'>,
+function lookUpOf(
+  deps: LookUpDeps,
   connection: ProviderConnection,
   found: Found,
-  { hint, close, isLast }: Prompt & { readonly isLast: boolean },
+  { hint, close }: Prompt,
 ): LookUp {
   const { transaction } = found;
   const { ageMs } = transaction;
   // If a transaction does not wait for its payer, only its age decides when it is closed.
   const goesByAge = isOperation(transaction.type) || isOpenAttempt(transaction);
+  // Nothing closes an authorization but its release.
+  const isClosed = !isLapsing(transaction) && (close || isLastCheck(found));
   return {
     transactionId: transaction.id,
     money: { minorUnits: transaction.minorUnits, currency: transaction.currency },
     reference: transaction.reference,
     ageMs,
     payerTimeLeftMs: timeLeftMs(found, found.terms),
-    close: goesByAge ? mayBeClosed(ageMs, connection, deps.schedule) : isLast || close,
+    close: goesByAge ? mayBeClosed(ageMs, connection, deps.schedule) : isClosed,
     of: lookedUpTransaction(found.record, transaction, found.transactions, deps.publicUrl(), found.terms),
     isRefunded: found.transactions.some(({ type }) => type === 'REFUND'),
     ...(hint && { hint }),
@@ -78,23 +154,18 @@ export function lookUpOf(
 }
 
 /** Facts that the look-up of an attempt needs besides its record. */
-type AskedAttempt = {
+type LookedUpAttempt = {
   readonly capture: boolean;
   readonly isVerification: boolean;
 };
 
-/** Returns true if the provider answered. An alarm counts as an answer. */
-export function isAnswered(reported: Outcome): boolean {
-  return reported.kind !== 'unknown' || isAlarm(reported);
-}
-
-/** Queries the provider but completes nothing, since the payment has already ended in our records. */
-async function askOnly({ lookUp }: LeasedConnection, query: LookUp): Promise<Outcome> {
+/** Looks up a transaction but completes nothing, since the payment has already ended in our records. */
+async function onlyLookUp({ lookUp }: LeasedConnection, query: LookUp): Promise<Outcome> {
   return lookUp ? lookUp(query) : NO_LOOK_UP;
 }
 
-/** Queries the provider, and completes the payment if its payer has approved it and completion is up to us. */
-async function askAndComplete(connection: LeasedConnection, query: LookUp): Promise<Outcome> {
+/** Looks up a transaction, and completes the payment if its payer has approved it and completion is up to us. */
+async function lookUpAndComplete(connection: LeasedConnection, query: LookUp): Promise<Outcome> {
   const { lookUp, complete, repeatOperation } = connection;
   if (!lookUp) {
     if (repeatOperation && OPERATIONS.has(query.of.kind)) return repeatOperation(query);
@@ -134,7 +205,7 @@ async function cancelTechnically({ technicalCancel }: LeasedConnection, query: L
  */
 function lookedUpAttempt(
   record: Payment,
-  attempt: AskedAttempt,
+  attempt: LookedUpAttempt,
   publicUrl: string,
   terms: Capabilities,
 ): LookedUp {
