@@ -133,7 +133,7 @@ onCitus('a node that is down (skipped unless CITUS_URL names a coordinator)', ()
 
 const dueTransaction = (accountId: string) => `
   INSERT INTO transaction (account_id, id, payment_id, connection_id, connection_identity, status, amount_minor_units,
-    currency, capture, reference, check_at)
+    currency, capture, provider_payment_id, check_at)
   SELECT '${accountId}', gen_random_uuid(), gen_random_uuid(), 'scripted', 'scripted', 'PENDING', 100, 'USD', true,
     'of ${accountId}', now() - interval '1 minute'`;
 
