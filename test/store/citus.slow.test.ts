@@ -2,12 +2,21 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { checkNode, checkWritable } from '#src/store/engine/check-writable.ts';
-import { takeDue } from '#src/store/engine/checks.ts';
+import { countOpenAttempts, countOpenLater, takeDue, takeUnaskable } from '#src/store/engine/checks.ts';
 import { type Database, openDatabase } from '#src/store/engine/database.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { distribute, isDistributed, listAccountNodes, PLACEMENTS } from '#src/store/engine/distribution.ts';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
-import { findNotifiedTransaction } from '#src/store/tables/notifications.ts';
+import { findNotifiedTransaction, takeDueNews } from '#src/store/tables/notifications.ts';
+import {
+  countPendingDeliveries,
+  countRecentAttempts,
+  listOldestOpenAttempts,
+  listRecentRecords,
+  listTroubledWebhooks,
+} from '#src/store/tables/open-work.ts';
+import { listOverdueWebhooks, relayEvents } from '#src/store/tables/outbox.ts';
+import { takeDueEnrollments } from '#src/store/tables/wallet-enrollments.ts';
 import { createCitus, dropCitus } from '../support/citus.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { callMainPath } from '../support/main-path.ts';
@@ -115,6 +124,13 @@ onCitus('a node that is down (skipped unless CITUS_URL names a coordinator)', ()
     await expect(find(`of ${accountDown}`)).rejects.toSatisfy(isUnavailable);
   });
 
+  it.each(Object.entries(SEARCHES))(
+    'while a node is down, %s answers for the other nodes',
+    async (_name, search) => {
+      await search(database);
+    },
+  );
+
   it('the service is ready while one node accepts writes, but refuses accounts on a node that is down', async () => {
     await checkWritable(database);
     await expect(checkNode(database, { node: '', accountId: accountDown })).rejects.toSatisfy(isUnavailable);
@@ -130,6 +146,22 @@ onCitus('a node that is down (skipped unless CITUS_URL names a coordinator)', ()
     await single.close();
   });
 });
+
+/** Everything that searches all accounts, but those that lease, which the tests above call. */
+const SEARCHES: Readonly<Record<string, (database: Database) => Promise<unknown>>> = {
+  countRecentAttempts,
+  listRecentRecords,
+  listOldestOpenAttempts: (database) => listOldestOpenAttempts(database, 10),
+  countOpenAttempts: (database) => countOpenAttempts(database, 10),
+  countOpenLater: (database) => countOpenLater(database, ['PURCHASE', 'REFUND'], 10),
+  listTroubledWebhooks: (database) => listTroubledWebhooks(database, 10),
+  countPendingDeliveries: (database) => countPendingDeliveries(database, 10),
+  listOverdueWebhooks: (database) => listOverdueWebhooks(database, 5),
+  relayEvents: (database) => relayEvents(database, 10),
+  takeUnaskable: (database) => takeUnaskable(database, [], { dueForS: 3_600, leaseS: 60 }),
+  takeDueNews: (database) => takeDueNews(database, 'scripted', 10, { share: 1, firstS: 1, longestS: 60 }),
+  takeDueEnrollments: (database) => takeDueEnrollments(database, 10),
+};
 
 const dueTransaction = (accountId: string) => `
   INSERT INTO transaction (account_id, id, payment_id, connection_id, connection_identity, status, amount_minor_units,

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import type { Statement } from '#src/store/engine/database.ts';
+import { PLACEMENTS } from '#src/store/engine/distribution.ts';
 import { DUE } from '#src/store/engine/due-work.ts';
 
 // A distributed engine runs only some of PostgreSQL's SQL. These rules hold for every statement of the store, on every
@@ -46,6 +47,17 @@ it('the rules read the statements of the store', () => {
 it('every table in a statement gets its account from a parameter, not from another table', () => {
   const joined = those(/account_id = [a-z]+\.account_id/);
   expect(joined.filter((text) => !OVER_ALL_ACCOUNTS.some((known) => text.includes(known)))).toEqual([]);
+});
+
+it('every table of a search can be restricted to some accounts, so that it does not need a node that is down', () => {
+  const searches = statements.filter(({ text }) => text.includes('IN_ACCOUNTS}'));
+  const unmarked = searches.filter(({ text }) => {
+    const tables = [...text.matchAll(/\b(?:FROM|JOIN) (\w+)/g)].map(([, table = '']) => table);
+    const marks = text.match(/IN_ACCOUNTS\}|inAccountsOf\(/g) ?? [];
+    return tables.filter((table) => PLACEMENTS[table] === 'by account').length !== marks.length;
+  });
+  expect(searches.length).toBeGreaterThan(10);
+  expect(unmarked.map(({ name }) => name)).toEqual([]);
 });
 
 it('rows are locked only within one account', () => {

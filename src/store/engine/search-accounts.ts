@@ -2,8 +2,16 @@ import type { Database, Statement } from './database.ts';
 import { isUnavailable } from './database-error.ts';
 import { listAccountsByNode } from './distribution.ts';
 
-/** Marks the place in a search's WHERE at which it can be restricted to some accounts. In SQL, it is a comment. */
+/**
+ * Marks the place in a search's WHERE at which it can be restricted to some accounts. In SQL, it is a comment. Every
+ * table of a search needs one: if a join leaves a table unrestricted, the engine reads it on every node.
+ */
 export const IN_ACCOUNTS = '/* in accounts */';
+
+/** IN_ACCOUNTS for one of several tables. */
+export const inAccountsOf = (alias: string) => `/* in accounts of ${alias} */`;
+
+const MARKS = /\/\* in accounts(?: of (\w+))? \*\//g;
 
 /** The result of a search while a node is down: the other nodes' rows, or an error if they have none. */
 export type Completeness = 'of reachable nodes' | 'found or complete';
@@ -52,7 +60,11 @@ async function searchNodes<Row extends object>(
 ) {
   const statement = {
     name: `${search.name}_of_node`,
-    text: search.text.replace(IN_ACCOUNTS, `account_id = ANY ($${values.length + 1}::uuid[]) AND`),
+    text: search.text.replaceAll(
+      MARKS,
+      (_mark, alias?: string) =>
+        `${alias ? `${alias}.` : ''}account_id = ANY ($${values.length + 1}::uuid[]) AND`,
+    ),
   };
   const nodes = await listAccountsByNode(database);
   const results = await Promise.allSettled(

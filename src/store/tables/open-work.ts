@@ -1,7 +1,7 @@
 import { IS_OPEN_ATTEMPT } from '../engine/checks.ts';
 import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
-import { addUp, IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
+import { addUp, IN_ACCOUNTS, inAccountsOf, searchAccounts } from '../engine/search-accounts.ts';
 
 /** The most recent attempts at one connection that have one status. */
 export type RecentAttempts = {
@@ -42,7 +42,7 @@ const RECENT_RECORDS = {
     FROM (
       SELECT account_id, payment_id FROM transaction
       WHERE ${IN_ACCOUNTS} id >= ${AN_HOUR_AGO} AND parent_id IS NULL ORDER BY id DESC LIMIT ${MAX_RECENT_PAYMENTS}
-    ) latest JOIN payment p ON p.account_id = latest.account_id AND p.id = latest.payment_id`,
+    ) latest JOIN payment p ON ${inAccountsOf('p')} p.account_id = latest.account_id AND p.id = latest.payment_id`,
 };
 
 /** Reads the encoded records of the most recent payments of the last hour. */

@@ -2,7 +2,7 @@ import type { Due } from '../engine/checks.ts';
 import type { Database, Run } from '../engine/database.ts';
 import { DUE, takeDueRows } from '../engine/due-work.ts';
 import { NIL_UUID, onlyRow } from '../engine/rows.ts';
-import { IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
+import { IN_ACCOUNTS, inAccountsOf, searchAccounts } from '../engine/search-accounts.ts';
 
 /**
  * SQL for a UUIDv7 with the time of the database's clock. Not a subquery, which would give all rows of a statement the
@@ -60,7 +60,7 @@ const OVERDUE = {
     SELECT w.account_id AS "accountId", w.id AS "webhookId" FROM webhook w
     WHERE ${IN_ACCOUNTS} EXISTS (
       SELECT 1 FROM delivery d
-      WHERE d.account_id = w.account_id AND d.webhook_id = w.id AND d.due_at < now() - make_interval(secs => $1)
+      WHERE ${inAccountsOf('d')} d.account_id = w.account_id AND d.webhook_id = w.id AND d.due_at < now() - make_interval(secs => $1)
     )`,
 };
 
