@@ -125,12 +125,13 @@ async function checkDatabase(config: Config, catalogue: Catalogue | undefined, t
     tell(schemaFinding(schema));
     if (facts.hasSchema) tell(await keysFinding(database, installationKeys(config, dataDir)));
     if (schema?.pending.length !== 0) return;
-    tell(...diagnoseService(await readServiceFacts(database)));
     tell(...diagnoseSandboxKeys(await countSandboxKeys(database), config));
-    if (catalogue) {
+    await told(tell, 'open work', 'it can be counted when every node works', async () => {
+      tell(...diagnoseService(await readServiceFacts(database)));
+      if (!catalogue) return;
       const known = catalogue.connections.map(({ id }) => id);
       tell(...diagnoseOpenWork(await countOpenElsewhere(database, known)));
-    }
+    });
   } finally {
     await database.close();
   }

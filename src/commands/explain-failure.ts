@@ -27,7 +27,8 @@ export function explainFailure(error: unknown): string {
     return `${error.message}. Switch them on, or accept the risk with ALLOW_UNSAFE_DATABASE=on`;
   }
   if (isUnavailable(error)) {
-    return `the database, or one of its nodes, is unavailable: ${error.message}. Try again once npm run doctor finds it well`;
+    const [reason] = error.message.split('\n', 1);
+    return `the database, or one of its nodes, is unavailable: ${reason}. Try again once npm run doctor finds it well`;
   }
   return explainListening(error) ?? `${error.message}\n${JSON.stringify(describeError(error))}`;
 }
