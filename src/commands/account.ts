@@ -324,8 +324,6 @@ export const run = createCommand(USAGE, main, (error) => {
   return `The database did not acknowledge the change (${why}), so it may have been made. Check with list, keys or audit, then repeat the command if needed.`;
 });
 
-if (import.meta.main) await runAsProcess(run);
-
 /** A command's database transaction, which commits the changes together with their audit log entries. */
 type Session = {
   readonly queries: Queries;
@@ -382,3 +380,5 @@ function keyPrefix(environment: string | undefined): string | undefined {
   if (environment === undefined) return '';
   return ENVIRONMENT.test(environment) ? `${environment}_` : undefined;
 }
+
+if (import.meta.main) await runAsProcess(run);

@@ -1,3 +1,5 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { run as account } from '#src/commands/account.ts';
 import type { Command } from '#src/commands/command-line.ts';
@@ -31,4 +33,15 @@ it('an option after -- is accepted even if npm has an option of the same name', 
   const environment = { npm_config_name: 'other', npm_lifecycle_event: 'account' };
   const { stderr } = await runCommand(account, environment, 'nonsense', '--name', 'Shop');
   expect(stderr).not.toContain('npm kept');
+});
+
+// The module's later constants do not exist yet when an earlier line runs.
+it('a command starts at the end of its file, when all of the file has been evaluated', () => {
+  const root = join(import.meta.dirname, '../..');
+  const started = globSync('{src,sandbox,tools,examples,test}/**/*.ts', { cwd: root })
+    .map((file) => [file, readFileSync(join(root, file), 'utf8')] as const)
+    .filter(([, text]) => /^if \(import\.meta\.main\)/m.test(text));
+  expect(started.length).toBeGreaterThan(5);
+  const last = /\nif \(import\.meta\.main\) (?:[^{\n]*|\{\n(?: .*\n)*\})\n$/;
+  expect(started.filter(([, text]) => !last.test(text)).map(([file]) => file)).toEqual([]);
 });
