@@ -16,7 +16,7 @@ it('the map in ARCHITECTURE.md has a row for every room and names only files tha
   const architecture = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
   const files = globSync('src/**/*.ts', { cwd: ROOT });
   expect(mapBreaches(architecture, files)).toEqual([]);
-  expect(architecture.split('\n').length).toBeLessThanOrEqual(145);
+  expect(architecture.length).toBeLessThanOrEqual(15_000);
 });
 
 it('rooms that the map omits or repeats, and files that it invents, are reported', () => {
