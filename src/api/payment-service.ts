@@ -69,7 +69,7 @@ async function createOrReplay(deps: PaymentDeps, request: CreatePaymentRequest, 
     requireValid(request);
   } catch (refusal) {
     if (!(refusal instanceof ServiceError) || refusal.reason !== 'NOT_SUPPORTED') throw refusal;
-    return replayOrRefuse(deps, request, caller, refusal);
+    return replayOrRefuse(deps, { request, caller }, refusal);
   }
   return createPayment(deps, request, caller);
 }

@@ -18,31 +18,22 @@ import { type Money, parseMoney, toDecimal } from '#src/money.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { callbackAddress, closePayment, type ReturnDeps } from '#src/payments/check/payer-return.ts';
 import { cardName } from '#src/payments/create/card.ts';
-import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
+import { type PaymentDeps, payAsked } from '#src/payments/create/create-payment.ts';
 import { hasThreeDSecureResults } from '#src/payments/create/payment-method.ts';
 import { hasTerms } from '#src/payments/create/session-terms.ts';
 import type { OnceResponse } from '#src/payments/keys/call-once.ts';
-import { storedIdempotencyKey } from '#src/payments/keys/key.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { fieldRefusal, notAllowed, ServiceError } from '#src/service-error.ts';
+import { notAllowed, ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
-import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
-import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
-import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
 import { requireSession } from './checkout-sessions.ts';
-
-/**
- * Maximum number of tries to pay: a session may change after its terms were read, but hardly this often by accident.
- */
-const TRIES = 5;
 
 /**
  * Pays a session with its terms or, if they change in the meantime, with the new terms. Anyone who knows the session's
  * id may call this, so stored methods must belong to the session's customer.
  *
  * @param valid checks the resulting request against the rules for CreatePayment.
- * @throws ServiceError as `createPayment` does; CHECKOUT_SESSION_NOT_FOUND, INVALID_CUSTOMER_FOR_TOKEN.
+ * @throws ServiceError as `payAsked` does; CHECKOUT_SESSION_NOT_FOUND, INVALID_CUSTOMER_FOR_TOKEN.
  */
 export async function payCheckout(
   deps: PaymentDeps,
@@ -50,34 +41,20 @@ export async function payCheckout(
   caller: Caller,
   valid: (request: CreatePaymentRequest) => void,
 ): Promise<OnceResponse<typeof CheckoutPaymentSchema>> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await payOnTerms(deps, request, caller, valid);
-    } catch (error) {
-      if (!(error instanceof AlreadyUsedError) || tries === TRIES) throw error;
-    }
-  }
-}
-
-async function payOnTerms(
-  deps: PaymentDeps,
-  request: CreateCheckoutPaymentRequest,
-  caller: Caller,
-  valid: (request: CreatePaymentRequest) => void,
-): Promise<OnceResponse<typeof CheckoutPaymentSchema>> {
-  const session = await requireSession(deps.database, caller.accountId, request.checkoutSession);
-  const payment = paymentRequest(request, session);
-  valid(payment);
-  await requireOwnMethod(deps, payment, session);
-  const within = { ...caller, withinSession: { id: session.id, version: session.version } };
-  const created = await createPayment(deps, payment, within).catch(async (refusal) => {
-    const isReused = refusal instanceof ServiceError && refusal.reason === 'IDEMPOTENCY_KEY_REUSED';
-    const terms = isReused ? await firstTerms(deps, session, caller, request.amount) : undefined;
-    if (!terms) throw refusal;
-    // A payment holds the key, so this request is only compared with that payment's request.
-    return createPayment(deps, { ...payment, ...terms }, within);
+  const { record, replayed } = await payAsked(deps, async () => {
+    const session = await requireSession(deps.database, caller.accountId, request.checkoutSession);
+    const payment = paymentRequest(request, session);
+    valid(payment);
+    return {
+      request: payment,
+      caller: { ...caller, withinSession: session },
+      onTermsOf(earlier) {
+        const terms = firstTerms(earlier, session, request.amount);
+        return terms && { ...payment, ...terms };
+      },
+    };
   });
-  return { message: checkoutPayment(created.record), replayed: created.replayed };
+  return { message: checkoutPayment(record), replayed };
 }
 
 /**
@@ -86,18 +63,13 @@ async function payOnTerms(
  *
  * @returns undefined if the payment that holds the key belongs to another session or has another amount.
  */
-async function firstTerms(
-  { database }: PaymentDeps,
+function firstTerms(
+  { merchantOrderId, country, amount, checkout }: Payment,
   session: StoredSession,
-  caller: Caller,
   shown: CheckoutAmount | undefined,
-): Promise<Pick<CreatePaymentRequest, 'merchantOrderId' | 'country' | 'amount'> | undefined> {
-  const key = storedIdempotencyKey(caller);
-  const holder = await findByKey(database, session.accountId, key);
-  const first = holder && decodeRecord(holder.record);
-  if (!first?.amount || first.checkout?.session !== session.id) return undefined;
-  const { merchantOrderId, country } = first;
-  const { currency, value } = first.amount;
+): Pick<CreatePaymentRequest, 'merchantOrderId' | 'country' | 'amount'> | undefined {
+  if (!amount || checkout?.session !== session.id) return undefined;
+  const { currency, value } = amount;
   if (shown && !isSameMoney(shown, parseMoney(value?.value ?? '', currency))) return undefined;
   return { merchantOrderId, country, amount: create(CreatePaymentRequest_AmountSchema, { currency, value }) };
 }
@@ -186,22 +158,6 @@ function merchantsOption(card: CardInput): string | undefined {
   if (card.softDescriptor) return 'soft_descriptor';
   if (card.storedCredentials) return 'stored_credentials';
   return card.threeDSecure && hasThreeDSecureResults(card.threeDSecure) ? 'three_d_secure' : undefined;
-}
-
-/** Checks that a stored method belongs to the session's customer, since its token is not a secret. */
-async function requireOwnMethod(
-  { database }: PaymentDeps,
-  { paymentMethod }: CreatePaymentRequest,
-  session: StoredSession,
-): Promise<void> {
-  const vaultedToken = paymentMethod?.vaultedToken;
-  if (!vaultedToken) return;
-  const names = { customerId: undefined, vaultedToken };
-  const { vaultedToken: stored } = await findStoredObjects(database, session.accountId, names);
-  // An unknown token is refused later, with a more specific reason.
-  if (!stored || (session.customerId && stored.customerId === session.customerId)) return;
-  const message = 'does not belong to the checkout session’s customer';
-  throw fieldRefusal('INVALID_CUSTOMER_FOR_TOKEN', 'payment_method.vaulted_token', 'NOT_ALLOWED', message);
 }
 
 /** Returns a payment as shown to its payer, without the data of the provider, the merchant or stored objects. */

@@ -2,7 +2,7 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { PROMPTED_APART_S } from '#src/payments/check/news.ts';
 import { merchantAddress } from '#src/payments/check/payer-return.ts';
-import { type Patience, waitFor } from '#src/payments/keys/replay.ts';
+import { type Patience, waitFor } from '#src/payments/keys/await-response.ts';
 import { repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';

@@ -1,6 +1,6 @@
 import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
 import type { PublicKeyMay } from '#src/store/tables/accounts.ts';
-import type { SessionUse } from '#src/store/tables/single-uses.ts';
+import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 
 /** The caller, and the key of the call. */
 export type Caller = {
@@ -12,11 +12,8 @@ export type Caller = {
   readonly publicKeyMay?: PublicKeyMay;
   /** Account setting: shows authorizations as authorizations, not as purchases. */
   readonly tellsAuthorized?: boolean;
-  /**
-   * The checkout session that this call may pay with only the public key, at the version whose terms completed the
-   * request.
-   */
-  readonly withinSession?: SessionUse;
+  /** The checkout session that this call may pay with only the public key, as read when its terms completed the request. */
+  readonly withinSession?: StoredSession;
 };
 
 /** A caller with the payment's idempotency key. */

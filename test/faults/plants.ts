@@ -59,7 +59,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   const early = await connection.pay(prepared.attempt);
   const connections = new Map(prepared.catalogue.connections);
   connections.set(connectionId, { ...connection, pay: async () => early });
-  prepared = { ...prepared, catalogue: { ...prepared.catalogue, connections } };
+  Object.assign(prepared, { catalogue: { ...prepared.catalogue, connections } });
   const holder = await claimKey(`,
     cases: ['100 at once: same key, same body', 'killed before the claim'],
     violates: ['I1', 'I2'],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type Payment, Payment_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import { checkDue } from '#src/payments/check/checker.ts';
 import {
-  CurrentCancel,
+  type ClaimedOperation,
   claimOperationOn,
   type OperationDeps,
   type RequestedOperation,
@@ -35,11 +35,16 @@ function asked(
   } satisfies RequestedOperation;
 }
 
-const claim = (
+async function claim(
   of: RequestedOperation,
   key: string | undefined = randomUUID(),
   over: Partial<OperationDeps> = {},
-) => claimOperationOn({ ...payments.deps, ...over }, of, ACCOUNT_ONE, key);
+): Promise<ClaimedOperation> {
+  const keyed = { ...of, accountId: ACCOUNT_ONE, idempotencyKey: key };
+  const claimed = await claimOperationOn({ ...payments.deps, ...over }, keyed);
+  if ('currentCancel' in claimed) throw new Error('the payment is canceled already');
+  return claimed;
+}
 
 /** The database with a hook that runs instead of each claim, and the number of claims. */
 function aroundClaims(instead: (run: () => Promise<unknown>) => Promise<unknown>) {
@@ -269,21 +274,16 @@ describe('a cancel without a key', () => {
        VALUES ($1, $2, $3, 'ledger', 'ledger', $4, 100, 'USD', false, true, $5, $6)`,
       [id, ACCOUNT_ONE, payment.id, status, type, payment.transactions?.id],
     );
-    const claimed = claimOperationOn(
-      payments.deps,
-      asked(payment, { needsKey: false }, 'CANCEL'),
-      ACCOUNT_ONE,
-      key === KEYLESS ? undefined : key,
-    );
-    return { id, outcome: await claimed.catch((error: Error) => error) };
+    const keyed = { accountId: ACCOUNT_ONE, idempotencyKey: key === KEYLESS ? undefined : key };
+    const requested = { ...asked(payment, { needsKey: false }, 'CANCEL'), ...keyed };
+    return { id, claimed: await claimOperationOn(payments.deps, requested) };
   }
 
   it.each(['SUCCEEDED', 'PENDING'])(
     'a cancel without a key is replayed if the first cancel was %s',
     async (status) => {
-      const { id, outcome } = await cancelBeside('CANCEL', status, KEYLESS);
-      expect(outcome).toBeInstanceOf(CurrentCancel);
-      expect(outcome).toMatchObject({ transactionId: id });
+      const { id, claimed } = await cancelBeside('CANCEL', status, KEYLESS);
+      expect(claimed).toEqual({ currentCancel: id });
     },
   );
 
@@ -292,7 +292,7 @@ describe('a cancel without a key', () => {
     ['a capture', 'CAPTURE', 'SUCCEEDED', KEYLESS],
     ['a successful cancel that has a key', 'CANCEL', 'SUCCEEDED', 'a key'],
   ])('a cancel without a key is not a replay of %s', async (_what, type, status, key) => {
-    const { outcome } = await cancelBeside(type, status, key);
-    expect(outcome).toMatchObject({ written: { type: 'CANCEL' } });
+    const { claimed } = await cancelBeside(type, status, key);
+    expect(claimed).toMatchObject({ written: { type: 'CANCEL' } });
   });
 });

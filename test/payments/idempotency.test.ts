@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { awaitHolder, awaitResponse } from '#src/payments/keys/await-response.ts';
 import { requireIdempotencyKey, storedIdempotencyKey } from '#src/payments/keys/key.ts';
-import { awaitResponse, requireSameRequest, storedResponse } from '#src/payments/keys/replay.ts';
+import { requireSameRequest } from '#src/payments/keys/replay.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import type { KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { RESPONSES } from '../support/stored-responses.ts';
@@ -102,14 +103,14 @@ describe('a held key', () => {
     const response = Buffer.from('response');
     let reads = 0;
     const read = async () => ({ ...held, ...(++reads === 3 && { response }) });
-    expect(await awaitResponse(held, read, patience)).toMatchObject({ response });
+    expect(await awaitHolder(held, read, patience)).toMatchObject({ response });
     expect(reads).toBe(3);
   });
 
   it('a held key that was never read is read, and is read again if no payment with it is found', async () => {
     const response = Buffer.from('response');
     const readings = [undefined, { ...held, response }];
-    expect(await awaitResponse(undefined, async () => readings.shift(), patience)).toMatchObject({
+    expect(await awaitHolder(undefined, async () => readings.shift(), patience)).toMatchObject({
       response,
     });
     expect(readings).toEqual([]);
@@ -119,21 +120,21 @@ describe('a held key', () => {
     const pauses: number[] = [];
     const pause = async (ms: number) => void pauses.push(ms);
     const read = async () => ({ ...held, ...(pauses.length === 8 && { response: Buffer.from('response') }) });
-    await awaitResponse(held, read, { ...patience, waitMs: 60_000, pause });
+    await awaitHolder(held, read, { ...patience, waitMs: 60_000, pause });
     expect(pauses).toEqual([10, 20, 40, 80, 160, 250, 250, 250]);
   });
 
   it('a held key is refused at once if the first pause would be too long', async () => {
     const pauses: number[] = [];
     const pause = async (ms: number) => void pauses.push(ms);
-    const waiting = awaitResponse(held, async () => held, { ...patience, waitMs: 9, pause });
+    const waiting = awaitHolder(held, async () => held, { ...patience, waitMs: 9, pause });
     await expect(waiting).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
     expect(pauses).toEqual([]);
   });
 
   it('a request is refused as in progress when the wait for its key ends', async () => {
     const read = async () => held;
-    await expect(awaitResponse(held, read, { ...patience, waitMs: 0 })).rejects.toMatchObject({
+    await expect(awaitHolder(held, read, { ...patience, waitMs: 0 })).rejects.toMatchObject({
       reason: 'REQUEST_IN_PROGRESS',
       retryAfterS: 1,
     });
@@ -143,9 +144,9 @@ describe('a held key', () => {
     const lost = new DatabaseUnavailableError(new Error('refused'));
     const fault = new TypeError('a fault of ours');
     const deps = { patience, responses: RESPONSES };
-    await expect(storedResponse(deps, 'payment', () => Promise.reject(lost))).rejects.toMatchObject({
+    await expect(awaitResponse(deps, 'payment', () => Promise.reject(lost))).rejects.toMatchObject({
       ...{ reason: 'REQUEST_IN_PROGRESS', retryAfterS: 1, cause: lost },
     });
-    await expect(storedResponse(deps, 'payment', () => Promise.reject(fault))).rejects.toBe(fault);
+    await expect(awaitResponse(deps, 'payment', () => Promise.reject(fault))).rejects.toBe(fault);
   });
 });

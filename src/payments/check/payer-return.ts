@@ -9,7 +9,7 @@ import { isNewsSettled } from '#src/store/tables/open-news.ts';
 import { findOwnTransaction, type OwnTransaction } from '#src/store/tables/own-transaction.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { type Patience, waitFor } from '../keys/replay.ts';
+import { type Patience, waitFor } from '../keys/await-response.ts';
 import { decodeRecord } from '../stored-record.ts';
 import { PROMPTED_APART_S } from './news.ts';
 

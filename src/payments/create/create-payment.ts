@@ -1,15 +1,18 @@
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { OverloadError, ServiceError } from '#src/service-error.ts';
+import { OverloadError, type ServiceError } from '#src/service-error.ts';
 import { type Claim, claimGrouped } from '#src/store/engine/claim-payment.ts';
 import { isSurelyNotCommitted, isUnavailable, NodeIllError } from '#src/store/engine/database-error.ts';
 import { findByKey, type KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
-import { type Caller, type KeyedCaller, requireMayPay, requireOwnAccount } from '../caller.ts';
+import { type Caller, requireMayPay, requireOwnAccount } from '../caller.ts';
+import { afterClaim, awaitResponse, inProgress, type ReplayDeps } from '../keys/await-response.ts';
 import { storedIdempotencyKey } from '../keys/key.ts';
-import { afterClaim, inProgress, type ReplayDeps, replay, storedResponse } from '../keys/replay.ts';
+import { type ClaimedOrHeld, isSameRequest, type Key, replayIfHeld, underKey } from '../keys/replay.ts';
 import { hashPaymentRequest, type RequestHash } from '../keys/request-hash.ts';
-import type { KeyedResponse } from '../keys/stored-response.ts';
+import type { KeyedResponse, PaymentResponse } from '../keys/stored-response.ts';
 import { callsBeginWithinMs } from '../model/schedule.ts';
+import { decodeRecord } from '../stored-record.ts';
 import { type WriteObserver, within, writeWaitMs } from '../until-written.ts';
 import { type WriteDeps, writeOwnOutcome } from '../write-change.ts';
 import { acquireSlot, type ConnectionSlot } from './connection-slots.ts';
@@ -33,29 +36,62 @@ export type PaymentObserver = WriteObserver &
     refused(): void;
   };
 
+/** A payment as its caller asks for it. */
+export type AskedPayment = {
+  /** Satisfies the rules of its .proto and checkRequest. */
+  readonly request: CreatePaymentRequest;
+  readonly caller: Caller;
+  /**
+   * Returns the request on the terms of an earlier payment, for a request that was completed from terms which may have
+   * changed since; undefined if the payment was not made on such terms.
+   */
+  readonly onTermsOf?: (earlier: Payment) => CreatePaymentRequest | undefined;
+};
+
+/**
+ * Makes a payment, or returns the response stored under the same key.
+ *
+ * @param request satisfies the rules of its .proto and checkRequest.
+ * @throws ServiceError as `payAsked` does.
+ */
+export function createPayment(
+  deps: PaymentDeps,
+  request: CreatePaymentRequest,
+  caller: Caller,
+): Promise<KeyedResponse> {
+  return payAsked(deps, async () => ({ request, caller }));
+}
+
+/** Limit on tries to claim: a session may change after its payment is prepared, but hardly this often by accident. */
+const CLAIM_TRIES = 5;
+
 /**
  * Makes a payment, or returns the response stored under the same key. THE main path: two commits (and one for each
  * further attempt), and no database transaction is open during a provider call.
  *
- * @param request satisfies the rules of its .proto and checkRequest.
+ * @param ask returns the payment as it is asked for now. It is called again if the session that it read has changed, or
+ * was used, before the payment is claimed.
  * @throws ServiceError if the payment is refused. REQUEST_IN_PROGRESS: the payment may have been claimed, and its
  * response is still to come under the same key. Any other reason: this call claimed nothing and sent nothing.
  * @throws Error for a fault of ours, after which the payment may be claimed: the checker learns its outcome, and the
  * key gets its response.
  */
-export async function createPayment(
-  deps: PaymentDeps,
-  request: CreatePaymentRequest,
-  caller: Caller,
-): Promise<KeyedResponse> {
-  // 1. The key, its account, and the hash of its request.
-  const { idempotencyKey, requestHash, read } = readKey(deps, request, caller);
-
-  // 2. Stored objects, payment method and route; then commit 1, which claims the key and stores the payment before
-  // anything is sent.
-  const claimed = await prepareAndClaim(deps, request, requestHash, { ...caller, idempotencyKey }, read);
-  if ('holder' in claimed) return replay(deps, 'payment', claimed.holder, requestHash, read);
-  return afterClaim(deps.patience, 'payment', payClaimed(deps, claimed, read));
+export async function payAsked(deps: PaymentDeps, ask: () => Promise<AskedPayment>): Promise<KeyedResponse> {
+  for (let tries = 1; ; tries++) {
+    const asked = await ask();
+    // 1. The key, its account, and the hash of its request.
+    const key = readKey(deps, asked);
+    try {
+      return await underKey(
+        key,
+        () => prepareAndClaim(deps, asked, key),
+        (claimed) => afterClaim(deps.patience, 'payment', payClaimed(deps, claimed, key.find)),
+      );
+    } catch (error) {
+      if (error instanceof OverloadError) deps.observer.refused();
+      if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
+    }
+  }
 }
 
 /** Makes a claimed payment. */
@@ -82,7 +118,7 @@ async function payClaimed(
   const isWritten = typeof written !== 'string';
   if (isWritten && !written.earlier) return { record: written.record, body: undefined, replayed: false };
   // The stored response wins: the checker may have written first, or have stored that the outcome is unknown.
-  const earlier = await storedResponse(deps, 'payment', read, isWritten ? written.earlier : undefined);
+  const earlier = await awaitResponse(deps, 'payment', read, isWritten ? written.earlier : undefined);
   return { ...earlier, replayed: false };
 }
 
@@ -94,24 +130,40 @@ async function payClaimed(
  */
 export async function replayOrRefuse(
   deps: PaymentDeps,
-  request: CreatePaymentRequest,
-  caller: Caller,
+  asked: AskedPayment,
   refusal: ServiceError,
 ): Promise<KeyedResponse> {
-  const { requestHash, read } = readKey(deps, request, caller);
-  const holder = await read();
-  if (!holder) throw refusal;
-  return replay(deps, 'payment', holder, requestHash, read);
+  const replayed = await replayIfHeld(readKey(deps, asked));
+  if (!replayed) throw refusal;
+  return replayed;
 }
 
-/** Returns a request's key and hash, and a function that finds the payment that holds the key. */
-function readKey(deps: PaymentDeps, request: CreatePaymentRequest, caller: Caller) {
+/** A payment's key. */
+type PaymentKey = Key<KeyHolder, PaymentResponse> & {
+  readonly idempotencyKey: string;
+  readonly requestHash: RequestHash;
+};
+
+/** Returns the key of a payment, with the hash of its request. */
+function readKey(deps: PaymentDeps, { request, caller, onTermsOf }: AskedPayment): PaymentKey {
   const idempotencyKey = storedIdempotencyKey(caller);
   requireMayPay(caller);
   requireOwnAccount(request.accountId, caller);
   const requestHash = hashPaymentRequest(deps.requestHashKey, request);
-  const read = () => findByKey(deps.database, caller.accountId, idempotencyKey);
-  return { idempotencyKey, requestHash, read };
+  const find = () => findByKey(deps.database, caller.accountId, idempotencyKey);
+  return {
+    ...{ idempotencyKey, requestHash, find },
+    hash(holder) {
+      if (isSameRequest(holder, requestHash)) return requestHash;
+      const first = onTermsOf?.(decodeRecord(holder.record));
+      return first ? hashPaymentRequest(deps.requestHashKey, first) : requestHash;
+    },
+    async read(holder) {
+      const response = await awaitResponse(deps, 'payment', find, holder);
+      deps.observer.replayed();
+      return response;
+    },
+  };
 }
 
 /** A claimed payment. */
@@ -123,44 +175,34 @@ type Claimed = {
   readonly slot: ConnectionSlot;
 };
 
-/** Limit on tries to claim: a session may change after its payment is prepared, but hardly this often by accident. */
-const CLAIM_TRIES = 5;
-
-/** Prepares the payment and claims its key. @returns the key's holder, if that is another payment. */
+/**
+ * Prepares the payment and claims its key.
+ *
+ * @returns the key's holder, if that is another payment.
+ * @throws AlreadyUsedError if the session has changed or was used in the meantime.
+ */
 async function prepareAndClaim(
   deps: PaymentDeps,
-  request: CreatePaymentRequest,
-  { hash: requestHash, shape: requestShape }: RequestHash,
-  caller: KeyedCaller,
-  read: () => Promise<KeyHolder | undefined>,
-): Promise<Claimed | { readonly holder: KeyHolder }> {
-  const { accountId, idempotencyKey } = caller;
-  for (let tries = 1; ; tries++) {
-    let prepared: PreparedPayment;
-    let slot: ConnectionSlot;
-    try {
-      prepared = await preparePayment(deps, request, caller);
-      slot = acquireSlot(prepared);
-    } catch (refusal) {
-      if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
-      // A response outlives its request's references: the token may be gone by now, or the route closed.
-      const holder = await read();
-      if (holder) return { holder };
-      if (refusal instanceof OverloadError) deps.observer.refused();
-      throw refusal;
-    }
+  { request, caller }: AskedPayment,
+  key: PaymentKey,
+): Promise<ClaimedOrHeld<Claimed, KeyHolder>> {
+  // 2. Stored objects, payment method and route; then commit 1, which claims the key and stores the payment before
+  // anything is sent.
+  const { idempotencyKey, requestHash } = key;
+  const prepared = await preparePayment(deps, request, { ...caller, idempotencyKey });
+  const slot = acquireSlot(prepared);
+  try {
     const claimBeforeMs = performance.now() + callsBeginWithinMs(deps.schedule);
-    const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash, requestShape };
-    try {
-      const holder = await claimKey(deps, claim, read, claimBeforeMs);
-      if (!holder) return { prepared, claim, claimBeforeMs, slot };
-      slot.release();
-      return { holder };
-    } catch (error) {
-      slot.release();
-      // Another payment was faster, or the session has changed: prepare again from the current session.
-      if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
-    }
+    const named = { accountId: caller.accountId, idempotencyKey };
+    const { hash, shape } = requestHash;
+    const claim: Claim = { ...prepared.claim, ...named, requestHash: hash, requestShape: shape };
+    const holder = await claimKey(deps, claim, key.find, claimBeforeMs);
+    if (!holder) return { claimed: { prepared, claim, claimBeforeMs, slot } };
+    slot.release();
+    return { holder };
+  } catch (error) {
+    slot.release();
+    throw error;
   }
 }
 

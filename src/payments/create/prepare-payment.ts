@@ -18,7 +18,7 @@ import type { ChosenRoute } from '#src/routing/router.ts';
 import type { Claim } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
-import { AlreadyUsedError, type SessionUse } from '#src/store/tables/single-uses.ts';
+import type { SessionUse } from '#src/store/tables/single-uses.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import type { KeyedCaller } from '../caller.ts';
 import { type CheckSchedule, leaseS } from '../model/schedule.ts';
@@ -72,7 +72,6 @@ export type PreparedPayment = {
  * record and the attempt. Writes nothing and sends nothing.
  *
  * @throws ServiceError if the request cannot be fulfilled.
- * @throws AlreadyUsedError if the session has changed since its terms were filled into the request.
  */
 export async function preparePayment(
   deps: PrepareDeps,
@@ -82,10 +81,7 @@ export async function preparePayment(
   const catalogue = deps.catalogue();
   const isOpenToAll = !secretPresented && withinSession === undefined;
   if (isOpenToAll) requireNothingStored(sent);
-  const stored = await findReferences(deps.database, sent, accountId);
-  if (withinSession && stored?.session?.version !== withinSession.version) {
-    throw new AlreadyUsedError('the session changed after its terms were filled into the request');
-  }
+  const stored = await findReferences(deps.database, sent, accountId, withinSession);
   const storedPayer = stored?.customer && fromBinary(CustomerPayerSchema, stored.customer.payer);
   const complete = withChoices(sent, stored?.oneTimeToken?.choices, storedPayer);
   const request = requestInSession(complete, stored?.session);

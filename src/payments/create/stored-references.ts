@@ -17,18 +17,22 @@ export type References = StoredObjects & {
 /**
  * Finds the stored customer, checkout session and tokens that a request refers to; undefined if it refers to none.
  *
+ * @param within the session within which the payer pays, already read. A stored method must belong to its customer.
  * @throws ServiceError if the account has no such object, or the object is not usable.
  */
 export async function findReferences(
   database: Database,
   { customerPayer, checkout, paymentMethod }: CreatePaymentRequest,
   accountId: string,
+  within?: StoredSession,
 ): Promise<References | undefined> {
   const sent = customerPayer?.id || undefined;
   const vaultedToken = paymentMethod?.vaultedToken || undefined;
   const token = paymentMethod?.token || undefined;
   if (!sent && !checkout?.session && !vaultedToken && !token) return undefined;
-  const session = checkout?.session ? await findSession(database, accountId, checkout.session) : undefined;
+  const session = checkout?.session
+    ? requireOpen(within ?? (await findSession(database, accountId, checkout.session)))
+    : undefined;
   const oneTimeToken = token ? await findUsableToken(database, accountId, token, session) : undefined;
   const customerId = sent ?? session?.customerId;
   const found = await findStoredObjects(database, accountId, { customerId, vaultedToken });
@@ -37,12 +41,25 @@ export async function findReferences(
     const message = 'belongs to a deleted customer';
     throw fieldRefusal('CUSTOMER_NOT_FOUND', 'checkout.session', 'NOT_ALLOWED', message);
   }
+  if (within) requireOwnMethod(found, within);
   return { ...found, session, oneTimeToken };
+}
+
+/** Checks that a stored method belongs to the session's customer, since its token is not a secret. */
+function requireOwnMethod({ vaultedToken }: StoredObjects, { customerId }: StoredSession): void {
+  // An unknown token is refused later, with a more specific reason.
+  if (!vaultedToken || (customerId && vaultedToken.customerId === customerId)) return;
+  const message = 'does not belong to the checkout session’s customer';
+  throw fieldRefusal('INVALID_CUSTOMER_FOR_TOKEN', 'payment_method.vaulted_token', 'NOT_ALLOWED', message);
 }
 
 async function findSession(database: Database, accountId: string, id: string): Promise<StoredSession> {
   const session = isUuid(id) ? await readSession(database, accountId, id) : undefined;
   if (!session) throw unknownId('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session');
+  return session;
+}
+
+function requireOpen(session: StoredSession): StoredSession {
   const message = whyClosed(session);
   if (message === undefined) return session;
   throw fieldRefusal('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session', 'NOT_ALLOWED', message);

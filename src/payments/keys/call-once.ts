@@ -17,7 +17,7 @@ import {
   keepResponse,
 } from '#src/store/tables/replayed-calls.ts';
 import { storedIdempotencyKey } from './key.ts';
-import { requireSameRequest } from './replay.ts';
+import { type Key, type Replayable, replay, replayIfHeld } from './replay.ts';
 import { type RequestHash, requestHasher } from './request-hash.ts';
 
 /** A call that makes an object, with the hash that distinguishes a repeat from another request. */
@@ -62,10 +62,7 @@ export function onceCallsOf<Input extends DescMessage, Output extends DescMessag
 }
 
 /** The response to such a call. */
-export type OnceResponse<Desc extends DescMessage> = {
-  readonly message: MessageShape<Desc>;
-  readonly replayed: boolean;
-};
+export type OnceResponse<Desc extends DescMessage> = Replayable<{ readonly message: MessageShape<Desc> }>;
 
 /**
  * Makes an object and claims the call's idempotency key, if it has one, in one commit, so that a repeat gets the first
@@ -79,13 +76,13 @@ export async function callOnce<Desc extends DescMessage>(
   call: OnceCall<Desc>,
   work: (run: Run) => Promise<MessageShape<Desc>>,
 ): Promise<OnceResponse<Desc>> {
-  const { requestHash, response, customerIn } = call;
+  const { response, customerIn } = call;
   const keyed = keyedCall(call);
   return orMaybeDone(
     keyed !== undefined,
     database.transaction(async (run) => {
       const holder = keyed && (await claimCall(run, keyed));
-      if (holder) return { message: replayOf(holder, requestHash, response), replayed: true };
+      if (holder) return replay(keyOf(database, call), holder);
       const message = await work(run);
       if (keyed) await keepResponse(run, keyed, toBinary(response, message), customerIn?.(message));
       return { message, replayed: false };
@@ -98,13 +95,24 @@ export async function callOnce<Desc extends DescMessage>(
  *
  * @throws ServiceError as `callOnce` does.
  */
-export async function replayedCall<Desc extends DescMessage>(
+export function replayedCall<Desc extends DescMessage>(
   database: Database,
   call: OnceCall<Desc>,
 ): Promise<OnceResponse<Desc> | undefined> {
+  return replayIfHeld(keyOf(database, call));
+}
+
+/** Returns the call's key. Nothing holds the key of a call without one. */
+function keyOf<Desc extends DescMessage>(
+  database: Database,
+  call: OnceCall<Desc>,
+): Key<CallHolder, { readonly message: MessageShape<Desc> }> {
   const keyed = keyedCall(call);
-  const holder = keyed && (await findCall(database, keyed));
-  return holder && { message: replayOf(holder, call.requestHash, call.response), replayed: true };
+  return {
+    find: async () => keyed && findCall(database, keyed),
+    hash: () => call.requestHash,
+    read: async ({ response }) => ({ message: fromBinary(call.response, response) }),
+  };
 }
 
 /** Returns the call with its key; undefined without a key. */
@@ -117,11 +125,6 @@ function keyedCall({ caller, method, requestHash }: OnceCall<DescMessage>): Keye
     requestHash: requestHash.hash,
     requestShape: requestHash.shape,
   };
-}
-
-function replayOf<Desc extends DescMessage>(holder: CallHolder, hash: RequestHash, response: Desc) {
-  requireSameRequest(holder, hash);
-  return fromBinary(response, holder.response);
 }
 
 /** Rejects with REQUEST_IN_PROGRESS if the acknowledgement was lost, since the commit may have succeeded. */

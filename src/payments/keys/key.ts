@@ -47,6 +47,19 @@ export function storedIdempotencyKey(caller: {
   return caller.secretPresented ? key : PUBLIC_KEY_SPACE + key;
 }
 
+/** Prefix of keys made from a merchant's reference. Unprintable, so no key in a header begins with it. */
+const REFERENCE_SPACE = '\u0001';
+
+/** Returns the stored key of an operation that its merchant's reference within the payment identifies. */
+export function referenceKey(paymentId: string, merchantReference: string): string {
+  return [REFERENCE_SPACE, paymentId.toLowerCase(), REFERENCE_SPACE, merchantReference].join('');
+}
+
+/** Returns true for a stored key that was made from a merchant's reference. */
+export function isReferenceKey(stored: string | undefined): boolean {
+  return stored?.startsWith(REFERENCE_SPACE) ?? false;
+}
+
 /** Returns true for a stored idempotency key that its caller sent in the header, with the secret key. */
 export function isSentKey(stored: string): boolean {
   return !stored.startsWith(PUBLIC_KEY_SPACE);

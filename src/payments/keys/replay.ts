@@ -1,156 +1,109 @@
 import { timingSafeEqual } from 'node:crypto';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
-import { isUnavailable } from '#src/store/engine/database-error.ts';
-import type { KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { KEY_HEADER } from './key.ts';
 import type { RequestHash } from './request-hash.ts';
-import {
-  type KeyedResponse,
-  type PaymentResponse,
-  readResponse,
-  type StoredResponses,
-} from './stored-response.ts';
+
+/** The request of the call that holds a key. */
+export type Holder = { readonly requestHash: Uint8Array; readonly requestShape: Uint8Array };
+
+/** A caller's key: the call that holds it, and that call's response. */
+export type Key<Held extends Holder, Response> = {
+  /** Finds the call that holds the key, if any. */
+  readonly find: () => Promise<Held | undefined>;
+  /** Returns the hash of this call's request, in the form in which the holder's was hashed. */
+  readonly hash: (holder: Held) => RequestHash | Promise<RequestHash>;
+  /**
+   * Returns the name of the field that contains the key, as the caller sent it; the header by default.
+   *
+   * @throws ServiceError IDEMPOTENCY_KEY_REUSED.
+   */
+  readonly field?: (holder: Held) => string;
+  /** Reads the holder's response, and waits for it if there is none yet. */
+  readonly read: (holder: Held) => Promise<Response>;
+};
+
+/** The response to a call under a key, which never changes. */
+export type Replayable<Response> = Response & { readonly replayed: boolean };
+
+/** Result of a claim: the claimed object, or the call that already holds the key. */
+export type ClaimedOrHeld<Claimed, Held> = { readonly claimed: Claimed } | { readonly holder: Held };
 
 /**
- * Rejects a different request under a held key. If a release with other fields hashed the holder's request, the hashes
- * cannot be compared. The request then counts as the same and gets the holder's response, since a refusal would make
- * the merchant pay again under another key.
+ * Makes a call under a key, or returns the response of the call that holds it.
+ *
+ * @param claim claims the key, before anything is sent.
+ * @param work makes the call, and stores its response.
+ * @throws ServiceError as `claim` and `work` do; IDEMPOTENCY_KEY_REUSED; REQUEST_IN_PROGRESS.
+ */
+export async function underKey<Held extends Holder, Response, Claimed>(
+  key: Key<Held, Response>,
+  claim: () => Promise<ClaimedOrHeld<Claimed, Held>>,
+  work: (claimed: Claimed) => Promise<Replayable<Response>>,
+): Promise<Replayable<Response>> {
+  const result = await claim().catch(async (refusal) => {
+    if (isFinal(refusal)) throw refusal;
+    // A response outlives its request's references: the token may be gone by now, or the route closed. And another call
+    // with the key may have caused this refusal.
+    const holder = await key.find();
+    if (holder) return { holder };
+    throw refusal;
+  });
+  return 'holder' in result ? replay(key, result.holder) : work(result.claimed);
+}
+
+/**
+ * Returns true for a refusal that is the response whatever holds the key: the caller may not know, or the claim may have
+ * been committed, so that its own holder would be found.
+ */
+function isFinal(refusal: unknown): boolean {
+  const { reason } = refusal instanceof ServiceError ? refusal : {};
+  return reason === 'INVALID_CREDENTIALS' || reason === 'REQUEST_IN_PROGRESS';
+}
+
+/**
+ * Returns the response that a key already has; undefined if nothing holds the key.
+ *
+ * @throws ServiceError as `replay` does.
+ */
+export async function replayIfHeld<Held extends Holder, Response>(
+  key: Key<Held, Response>,
+): Promise<Replayable<Response> | undefined> {
+  const holder = await key.find();
+  return holder && replay(key, holder);
+}
+
+/** Returns the holder's response. @throws ServiceError IDEMPOTENCY_KEY_REUSED for a different request; REQUEST_IN_PROGRESS. */
+export async function replay<Held extends Holder, Response>(
+  key: Key<Held, Response>,
+  holder: Held,
+): Promise<Replayable<Response>> {
+  const field = key.field?.(holder);
+  requireSameRequest(holder, await key.hash(holder), field);
+  return { ...(await key.read(holder)), replayed: true };
+}
+
+/**
+ * Rejects a different request under a held key.
  *
  * @param field the key's name, as the caller sent it.
  * @throws ServiceError IDEMPOTENCY_KEY_REUSED.
  */
-export function requireSameRequest(
-  holder: Pick<KeyHolder, 'requestHash' | 'requestShape'>,
-  request: RequestHash,
-  field = KEY_HEADER,
-): void {
-  const isComparable = areEqual(holder.requestShape, request.shape);
-  if (!isComparable || areEqual(holder.requestHash, request.hash)) return;
+export function requireSameRequest(holder: Holder, request: RequestHash, field = KEY_HEADER): void {
+  if (isSameRequest(holder, request)) return;
   const message = 'was already used with a different request';
   throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', field, 'NOT_ALLOWED', message);
 }
 
+/**
+ * Compares a request with the holder's. If a release with other fields hashed the holder's request, the hashes cannot be
+ * compared. The request then counts as the same and gets the holder's response, since a refusal would make the merchant
+ * pay again under another key.
+ */
+export function isSameRequest(holder: Holder, request: RequestHash): boolean {
+  const isComparable = areEqual(holder.requestShape, request.shape);
+  return !isComparable || areEqual(holder.requestHash, request.hash);
+}
+
 function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
-}
-
-/** Dependencies of replay. */
-export type ReplayDeps = {
-  readonly responses: StoredResponses;
-  readonly patience: Patience;
-  readonly observer: { replayed(): void };
-};
-
-/** Kind of object made under a key. */
-type Keyed = 'payment' | 'operation';
-
-/** The part of a key's holder that contains its response; there is none yet while `response` is absent. */
-type Responded = Pick<KeyHolder, 'record' | 'response'>;
-
-/**
- * Returns the holder's response to a call whose key is already held.
- *
- * @param read rereads the holder.
- * @param keyField the key's name, as the caller sent it.
- * @throws ServiceError IDEMPOTENCY_KEY_REUSED, or as `storedResponse` does.
- */
-export async function replay(
-  deps: ReplayDeps,
-  keyed: Keyed,
-  holder: KeyHolder,
-  hash: RequestHash,
-  read: () => Promise<KeyHolder | undefined>,
-  keyField?: string,
-): Promise<KeyedResponse> {
-  requireSameRequest(holder, hash, keyField);
-  const response = await storedResponse(deps, keyed, read, holder);
-  deps.observer.replayed();
-  return { ...response, replayed: true };
-}
-
-/**
- * Waits for the response of a key's holder, and reads it.
- *
- * @param first the holder, if already read.
- * @throws ServiceError REQUEST_IN_PROGRESS if there is no response in time or the database cannot be reached.
- */
-export async function storedResponse(
-  { responses, patience }: Omit<ReplayDeps, 'observer'>,
-  keyed: Keyed,
-  read: () => Promise<Responded | undefined>,
-  first?: Responded,
-): Promise<PaymentResponse> {
-  const response = awaitResponse(first, read, patience).then((found) => readResponse(responses, found));
-  return afterClaim(patience, keyed, response);
-}
-
-/**
- * Awaits work that follows a claim.
- *
- * @throws ServiceError REQUEST_IN_PROGRESS if the database is unavailable, since something may have been sent. The
- * claimed payment or operation always gets a response, which a retry returns.
- */
-export async function afterClaim<T>(patience: Patience, keyed: Keyed, work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw isUnavailable(error) ? inProgress(patience, keyed, error) : error;
-  }
-}
-
-/** Returns the error for a call whose payment or operation has been, or may have been, claimed. */
-export function inProgress({ retryAfterS }: Patience, keyed: Keyed, cause?: unknown): ServiceError {
-  const message = `the ${keyed} may have been sent; retry with the same key to get its response`;
-  return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
-}
-
-/** Limits on waiting for a write by another call or worker; the wait polls for up to `waitMs`. */
-export type Patience = {
-  readonly waitMs: number;
-  readonly retryAfterS: number;
-  readonly pause: (ms: number) => Promise<unknown>;
-};
-
-const FIRST_PAUSE_MS = 10;
-const LONGEST_PAUSE_MS = 250;
-
-/**
- * Waits until the payment that holds a key has a response.
- *
- * @param first the holder, if already read.
- * @param read rereads the holder.
- * @throws ServiceError REQUEST_IN_PROGRESS if there is no response in time.
- */
-export async function awaitResponse(
-  first: Responded | undefined,
-  read: () => Promise<Responded | undefined>,
-  patience: Patience,
-): Promise<Responded & { readonly response: Uint8Array }> {
-  let holder = first;
-  const found = await waitFor(async () => {
-    holder ??= await read();
-    const { record, response } = holder ?? {};
-    holder = undefined;
-    return record && response && { record, response };
-  }, patience);
-  if (found) return found;
-  const message = 'the first call with this key has no response yet; retry with the same key';
-  throw new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS: patience.retryAfterS });
-}
-
-/**
- * Polls with growing pauses until `read` returns a value.
- *
- * @returns undefined if there is none in time.
- */
-export async function waitFor<T>(
-  read: () => Promise<T | undefined>,
-  { waitMs, pause }: Patience,
-): Promise<T | undefined> {
-  const deadline = performance.now() + waitMs;
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-    const found = await read();
-    if (found !== undefined || performance.now() + pauseMs > deadline) return found;
-    await pause(pauseMs);
-  }
 }

@@ -12,6 +12,7 @@ import type { Database } from '#src/store/engine/database.ts';
 import { readResponseSchema, storeResponseSchema } from '#src/store/tables/response-schemas.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { decodeRecord } from '../stored-record.ts';
+import type { Replayable } from './replay.ts';
 
 /**
  * Responses in the form stored for replay. A response is its record in REST JSON, so only a reference to the schema
@@ -37,7 +38,7 @@ export type PaymentResponse = {
 };
 
 /** The response to a call under a key, which never changes. */
-export type KeyedResponse = PaymentResponse & { readonly replayed: boolean };
+export type KeyedResponse = Replayable<PaymentResponse>;
 
 /** Reads a stored response, with the record that it shows. */
 export async function readResponse(

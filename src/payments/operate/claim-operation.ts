@@ -7,7 +7,7 @@ import { claimOperation, type OperationClaim } from '#src/store/engine/claim-ope
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
 import { readPaymentState, type StoredPayment } from '#src/store/tables/payment-state.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { inProgress, type ReplayDeps } from '../keys/replay.ts';
+import { inProgress, type ReplayDeps } from '../keys/await-response.ts';
 import type { RequestHash } from '../keys/request-hash.ts';
 import type { PaymentResponse } from '../keys/stored-response.ts';
 import type { PlannedOperation } from '../model/books.ts';
@@ -77,6 +77,12 @@ export type RequestedOperation = OperationFields & {
   readonly plan: (payment: OperatedPayment, target: TransactionRow) => PlannedOperation;
 };
 
+/** A requested operation of an account, with its stored idempotency key, if any. */
+export type KeyedOperation = RequestedOperation & {
+  readonly accountId: string;
+  readonly idempotencyKey: string | undefined;
+};
+
 const PLANS = 3;
 
 /** A claimed operation. */
@@ -89,38 +95,31 @@ export type ClaimedOperation = {
   readonly connection: LeasedConnection;
 };
 
-/** Thrown for a cancel without a key on a payment that already has an open or completed cancel. */
-export class CurrentCancel extends Error {
-  readonly transactionId: string;
-
-  constructor(transactionId: string) {
-    super('the payment is already canceled or being canceled');
-    this.transactionId = transactionId;
-  }
-}
+/**
+ * The open or completed cancel of a payment, by its transaction's id: a further cancel without a key gets its response.
+ */
+export type CurrentCancel = { readonly currentCancel: string };
 
 /**
  * Plans the operation on the current payment and claims it, so that it is stored before anything is sent. Plans again
- * if the payment changes in the meantime.
+ * if the payment changes in the meantime. Claims nothing if the payment has a current cancel, which it returns.
  *
  * @throws ServiceError if the payment does not allow the operation, or another operation on it is open.
  */
 export async function claimOperationOn(
   deps: OperationDeps,
-  requested: RequestedOperation,
-  accountId: string,
-  key: string | undefined,
-): Promise<ClaimedOperation> {
+  requested: KeyedOperation,
+): Promise<ClaimedOperation | CurrentCancel> {
   for (let plans = 1; plans <= PLANS; plans++) {
-    const stored = await readOperated(deps, accountId, requested);
-    const current = key === undefined ? currentCancel(stored.transactions) : undefined;
+    const stored = await readOperated(deps, requested);
+    const current = requested.idempotencyKey === undefined ? currentCancel(stored.transactions) : undefined;
     if (!current && stored.payment.openOperation) break;
     const target = requested.target(stored, requested.named(stored));
-    if (current) throw new CurrentCancel(current.id);
+    if (current) return { currentCancel: current.id };
     if (stored.base.status !== 'SUCCEEDED' && !isOpen(stored.base)) throw nothingToActOn(stored.transactions);
     if (stored.transactions.length >= MAX_TRANSACTIONS) throw tooManyTransactions();
     const planned = requested.plan(stored, target);
-    const row = claimOf(deps, requested, key, stored, { planned, target }, accountId);
+    const row = claimOf(deps, requested, stored, { planned, target });
     const connection = withinLease(stored.connection, performance.now() + callsBeginWithinMs(deps.schedule));
     if (await claimOnce(deps, row)) return { stored, planned, target, written: row, connection };
   }
@@ -158,8 +157,7 @@ export type StoredOperated = OperatedPayment & { readonly payment: StoredPayment
 
 async function readOperated(
   deps: OperationDeps,
-  accountId: string,
-  { paymentId, mayClose }: RequestedOperation,
+  { accountId, paymentId, mayClose }: KeyedOperation,
 ): Promise<StoredOperated> {
   const state = isUuid(paymentId) ? await readPaymentState(deps.database, accountId, paymentId) : undefined;
   if (!state) throw unknownId('PAYMENT_NOT_FOUND', 'payment_id');
@@ -218,12 +216,11 @@ function nothingToActOn(transactions: readonly TransactionRow[]): ServiceError {
 
 function claimOf(
   deps: OperationDeps,
-  requested: RequestedOperation,
-  key: string | undefined,
+  requested: KeyedOperation,
   stored: StoredOperated,
   { planned, target }: Pick<ClaimedOperation, 'planned' | 'target'>,
-  accountId: string,
 ): OperationClaim {
+  const { accountId, method, idempotencyKey } = requested;
   const transactionId = newId(accountId);
   const record = decodeRecord(stored.payment.record);
   const base = transactionOf(record, stored.base.id);
@@ -246,8 +243,8 @@ function claimOf(
     currency: planned.money.currency,
     isFinal: planned.isFinal,
     leaseS: leaseS(stored.connection, deps.schedule),
-    method: requested.method,
-    idempotencyKey: key,
+    method,
+    idempotencyKey,
     requestHash: hash,
     requestShape: shape,
     merchantReference: requested.merchantReference || undefined,

@@ -1,13 +1,13 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
-import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { findOperation, findOperationByKey, type OperationHolder } from '#src/store/tables/operation-keys.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { accountOf, type Caller } from '../caller.ts';
 import { closeAttempt, OPERATION_KINDS } from '../check/look-up-transaction.ts';
-import { requireIdempotencyKey } from '../keys/key.ts';
-import { afterClaim, replay, storedResponse } from '../keys/replay.ts';
+import { afterClaim, awaitResponse } from '../keys/await-response.ts';
+import { isReferenceKey, KEY_HEADER, referenceKey, requireIdempotencyKey } from '../keys/key.ts';
+import { type Key, replayIfHeld, underKey } from '../keys/replay.ts';
 import { type KeyedResponse, type PaymentResponse, readResponse } from '../keys/stored-response.ts';
 import { isOpen, targetOf } from '../model/state.ts';
 import { decodeRecord } from '../stored-record.ts';
@@ -15,8 +15,9 @@ import { within, writeWaitMs } from '../until-written.ts';
 import { pauseS, type Reported, writeClosing, writeReport } from '../write-change.ts';
 import {
   type ClaimedOperation,
-  CurrentCancel,
+  type CurrentCancel,
   claimOperationOn,
+  type KeyedOperation,
   namedBy,
   type OperationDeps,
   type RequestedOperation,
@@ -37,54 +38,32 @@ export async function operatePayment(
 ): Promise<KeyedResponse> {
   // 1. Read the key, and return its response if it was used before.
   const accountId = accountOf(caller);
-  const key = operationKey(requested, caller.idempotencyKey);
-  const named = key !== undefined && {
-    idempotencyKey: key,
-    paymentId: isUuid(requested.paymentId) ? requested.paymentId : undefined,
-    merchantReference: requested.merchantReference || undefined,
-  };
-  const read = async () =>
-    named ? findOperationByKey(deps.database, accountId, requested.method, named) : undefined;
-  const repeat = async (holder: OperationHolder) => {
-    const keyField = keyHeldBy(holder, caller.idempotencyKey);
-    const target = await actedOn(deps, requested, holder, accountId);
-    return replay(deps, 'operation', holder, requested.hash(target), read, keyField);
-  };
-  const holder = await read();
-  if (holder) return repeat(holder);
+  const idempotencyKey = operationKey(requested, caller.idempotencyKey);
+  const keyed: KeyedOperation = { ...requested, accountId, idempotencyKey };
+  const key = readKey(deps, keyed, caller.idempotencyKey);
+  const replayed = await replayIfHeld(key);
+  if (replayed) return replayed;
 
-  // 2. and 3. Read the current payment, plan the operation, and make commit 1.
-  let claimed: ClaimedOperation;
-  try {
-    claimed = await claimOperationOn(deps, requested, accountId, key);
-  } catch (refusal) {
-    if (refusal instanceof CurrentCancel) {
-      const response = await responseOf(deps, accountId, refusal.transactionId);
-      deps.observer.replayed();
-      return { ...response, replayed: true };
-    }
-    // The claim may have been committed, so a failed read must not turn that into "not accepted".
-    if (!isRefusal(refusal)) throw refusal;
-    // Another call with the same key may have claimed the operation in the meantime and caused this refusal.
-    const holder = await read();
-    if (!holder) throw refusal;
-    return repeat(holder);
-  }
-
-  return afterClaim(deps.patience, 'operation', operateClaimed(deps, requested, claimed));
-}
-
-/** Returns true for an error after which nothing is claimed. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof ServiceError ? error.reason !== 'REQUEST_IN_PROGRESS' : isUnavailable(error);
+  return underKey(
+    key,
+    // 2. and 3. Read the current payment, plan the operation, and make commit 1.
+    async () => ({ claimed: await claimOperationOn(deps, keyed) }),
+    (claimed) => afterClaim(deps.patience, 'operation', operateClaimed(deps, keyed, claimed)),
+  );
 }
 
 /** Makes a claimed operation. */
 async function operateClaimed(
   deps: OperationDeps,
-  requested: RequestedOperation,
-  claimed: ClaimedOperation,
+  requested: KeyedOperation,
+  claimed: ClaimedOperation | CurrentCancel,
 ): Promise<KeyedResponse> {
+  const { accountId } = requested;
+  if ('currentCancel' in claimed) {
+    const response = await responseOf(deps, accountId, claimed.currentCancel);
+    deps.observer.replayed();
+    return { ...response, replayed: true };
+  }
   // 4. Call the provider, once.
   const { written: row } = claimed;
   const isClosing = isOpen(claimed.stored.base);
@@ -93,7 +72,7 @@ async function operateClaimed(
   );
 
   // 5. Commit 2: store the outcome so far, and the response.
-  const { accountId, transactionId } = row;
+  const { transactionId } = row;
   const report = { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, 0) } as const;
   const write = isClosing ? writeClosing : writeReport;
   const written = await within(write(deps, { ...row, fence: 0 }, report), writeWaitMs(deps.schedule));
@@ -103,25 +82,40 @@ async function operateClaimed(
   return { ...response, replayed: false };
 }
 
-/** Prefix of keys made from a merchant's reference. Unprintable, so no key in a header begins with it. */
-const REFERENCE_SPACE = '\u0001';
+/** Returns an operation's key. Nothing holds the key of an operation without one. @param header the key of the call. */
+function readKey(
+  deps: OperationDeps,
+  requested: KeyedOperation,
+  header: string | undefined,
+): Key<OperationHolder, PaymentResponse> {
+  const { accountId, idempotencyKey, method, paymentId, merchantReference } = requested;
+  const named = idempotencyKey !== undefined && {
+    idempotencyKey,
+    paymentId: isUuid(paymentId) ? paymentId : undefined,
+    merchantReference: merchantReference || undefined,
+  };
+  const find = async () => (named ? findOperationByKey(deps.database, accountId, method, named) : undefined);
+  return {
+    find,
+    field: (holder) => keyHeldBy(holder, header),
+    hash: async (holder) => requested.hash(await actedOn(deps, requested, holder)),
+    async read(holder) {
+      const response = await awaitResponse(deps, 'operation', find, holder);
+      deps.observer.replayed();
+      return response;
+    },
+  };
+}
 
 /**
  * Returns the key in the header or, without one, the merchant's reference within the payment, in a separate key space.
  */
 function operationKey(requested: RequestedOperation, header: string | undefined): string | undefined {
   if (header !== undefined) return requireIdempotencyKey(header);
-  if (requested.merchantReference) {
-    return [
-      REFERENCE_SPACE,
-      requested.paymentId.toLowerCase(),
-      REFERENCE_SPACE,
-      requested.merchantReference,
-    ].join('');
-  }
+  if (requested.merchantReference) return referenceKey(requested.paymentId, requested.merchantReference);
   if (!requested.needsKey) return undefined;
   const message = 'is required unless merchant_reference is sent';
-  throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', 'x-idempotency-key', 'REQUIRED', message);
+  throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', KEY_HEADER, 'REQUIRED', message);
 }
 
 /**
@@ -132,8 +126,8 @@ function operationKey(requested: RequestedOperation, header: string | undefined)
  * operations, but the reference denotes one.
  */
 function keyHeldBy({ idempotencyKey }: OperationHolder, header: string | undefined): string {
-  if (header !== undefined && idempotencyKey === header) return 'x-idempotency-key';
-  if (header === undefined || idempotencyKey?.startsWith(REFERENCE_SPACE)) return 'merchant_reference';
+  if (header !== undefined && idempotencyKey === header) return KEY_HEADER;
+  if (header === undefined || isReferenceKey(idempotencyKey)) return 'merchant_reference';
   const message = 'was already used with another x-idempotency-key';
   throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', 'merchant_reference', 'NOT_ALLOWED', message);
 }
@@ -144,9 +138,8 @@ function keyHeldBy({ idempotencyKey }: OperationHolder, header: string | undefin
  */
 async function actedOn(
   { database }: OperationDeps,
-  { paymentId, transactionId, named }: RequestedOperation,
+  { accountId, paymentId, transactionId, named }: KeyedOperation,
   { baseId, parentId }: OperationHolder,
-  accountId: string,
 ): Promise<string> {
   const sent = transactionId.toLowerCase();
   if (sent === '' || sent === baseId) return parentId;
@@ -202,5 +195,5 @@ async function ownResponse(
 
 /** Waits for the stored response of an operation. */
 function responseOf(deps: OperationDeps, accountId: string, transactionId: string): Promise<PaymentResponse> {
-  return storedResponse(deps, 'operation', () => findOperation(deps.database, accountId, transactionId));
+  return awaitResponse(deps, 'operation', () => findOperation(deps.database, accountId, transactionId));
 }
