@@ -96,6 +96,16 @@ describe('ARCHITECTURE.md', () => {
     },
   );
 
+  it.each(['ARCHITECTURE.md', 'docs/changing.md'])('%s names only paths that exist', (document) => {
+    const paths = names(readFileSync(join(ROOT, document), 'utf8').replaceAll(/```.*?```/gs, '')).filter(
+      (name) => /^[\w.-]+\/[\w./-]*$/.test(name),
+    );
+    expect(paths.length).toBeGreaterThan(20);
+    const found = (path: string) =>
+      [path, join('src', path), join('src', `${path}.ts`)].some((one) => existsSync(join(ROOT, one)));
+    expect(paths.filter((path) => !found(path))).toEqual([]);
+  });
+
   it('ARCHITECTURE.md lists every background loop, and nothing else', () => {
     const loops = globSync('src/**/*.ts', { cwd: ROOT }).filter((path) =>
       /\bsetInterval\(|from '#src\/repeat\.ts'|while \(!stop\.signal\.aborted\)/.test(
