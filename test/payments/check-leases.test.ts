@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -59,6 +60,23 @@ it('a check makes no call that could be in progress when its lease ends, and kee
   expect(endedAfterMs).toHaveLength(4);
   expect(Math.max(...endedAfterMs)).toBeLessThan(leaseMs);
   expect(await tables.query(UNSETTLED)).toEqual([{ open: 3 }]);
+});
+
+it('a check that learns ever more looks up again only while its lease has time for a look-up and a completion', async () => {
+  const attempt = await claimAttempt(database);
+  let lookUps = 0;
+  const slow = async (): Promise<Outcome> => {
+    aheadMs += DEADLINE_MS;
+    lookUps += 1;
+    return { ...APPROVED, totals: { captured: 100n * BigInt(lookUps), refunded: 0n } } as Outcome;
+  };
+  const capabilities = { ...CARDS_ONLY, authorization: true, captures: 10 };
+  const deps = depsWith({ scripted: connectionOf(slow, { deadlineMs: DEADLINE_MS, capabilities }) });
+  await checkDue({ ...deps, schedule: { ...deps.schedule, leaseMarginMs: LEASE_MARGIN_MS } });
+  const captures = await tables.query("SELECT 1 FROM transaction WHERE type = 'CAPTURE'");
+  expect([lookUps, captures.length]).toEqual([3, 2]);
+  const isDue = 'SELECT check_at > now() AS later FROM transaction WHERE id = $1';
+  expect(await tables.query(isDue, [attempt.transactionId])).toEqual([{ later: true }]);
 });
 
 it('a check whose process was delayed beyond its lease makes no call, and leaves the transaction to others', async () => {

@@ -2,11 +2,13 @@ import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { SignedOutcome } from '#src/connectors/connector.ts';
+import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
+import { routeNews } from '#src/payments/check/news.ts';
 import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { writeReport } from '#src/payments/write-change.ts';
+import { insertNotification } from '#src/store/tables/notifications.ts';
 import { interleave } from '../support/interleave.ts';
 import { notified, signed } from '../support/news.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -25,13 +27,15 @@ onPaymentsElsewhere();
 
 const DAY_MS = 86_400_000;
 
-/** Applies the signed report about an operation. @param options.day when it happened; a failure a day later. */
-async function sign(
+type Status = 'DONE' | 'FAILED';
+
+/** A signed report about an operation. @param options.day when it happened; a failure a day later. */
+function reportOf(
   { transactions }: Payment,
-  status: 'DONE' | 'FAILED',
+  status: Status,
   minorUnits = 10_000n,
-  { on = deps, corrects = true, day = status === 'DONE' ? 1 : 2 } = {},
-) {
+  { corrects = true, day = status === 'DONE' ? 1 : 2 } = {},
+): SignedOutcome {
   const providerPaymentId = `of-${transactions?.id}`;
   const told = { providerData: create(ProviderDataSchema, { status }), providerPaymentId };
   const approved = {
@@ -43,10 +47,19 @@ async function sign(
   const declined = { kind: 'declined', ...told, iso8583Code: '05', advice: 'NONE' } as const;
   const earlier = status === 'DONE' ? ['FAILED'] : ['', 'DONE'];
   const outcome = { ...(status === 'DONE' ? approved : declined), ...(corrects && { corrects: earlier }) };
-  const at = new Date(day * DAY_MS);
-  const report: SignedOutcome = { outcome, minorUnits, currency: 'USD', at };
+  return { outcome, minorUnits, currency: 'USD', at: new Date(day * DAY_MS) };
+}
+
+/** Applies the signed report about an operation. */
+async function sign(
+  operation: Payment,
+  status: Status,
+  minorUnits = 10_000n,
+  { on = deps, ...options }: { on?: typeof deps; corrects?: boolean; day?: number } = {},
+) {
   await forgetNews();
-  return signed(on, 'ledger', payments.provider.connection, transactions?.id ?? '', report);
+  const report = reportOf(operation, status, minorUnits, options);
+  return signed(on, 'ledger', payments.provider.connection, idOf(operation), report);
 }
 
 /** The operation fails at the provider and disappears from its books. */
@@ -253,6 +266,33 @@ it('the amount that a cancel released stays released when an earlier capture fai
   await cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId: payment.id }), payments.caller());
   expect(await sign(captured, 'FAILED', 4_000n)).toBe('applied');
   expect((await booksOf(payment)).slice(0, 2)).toEqual(['CANCELED/CANCELED', '0.00 0.00']);
+});
+
+it('two signed reports that arrive before one check are both applied', async () => {
+  const payment = await authorize();
+  payments.provider.next.push('delays it');
+  const operation = (await capture(payment)).record;
+  const subjects = [{ transactionId: idOf(operation) }];
+  const connection: ProviderConnection = {
+    ...payments.provider.connection,
+    lookUp: undefined,
+    readNotification: async ({ body }) => ({
+      ...{ kind: 'about', deduplicationKey: '' },
+      subjects: [{ ...subjects[0], signed: reportOf(operation, Buffer.from(body).toString() as Status) }],
+    }),
+  };
+  for (const status of ['DONE', 'FAILED']) {
+    const told = { body: Buffer.from(status), query: '', headers: '{}' };
+    const news = { connectionId: 'ledger', deduplicationKey: status, subjects, ...told };
+    for (const stored of await insertNotification(payments.database, news)) await routeNews(deps, stored);
+  }
+  await payments.tables.query('UPDATE transaction SET check_at = now() WHERE id = $1', [idOf(operation)]);
+  await checkDue({ ...deps, connections: () => new Map([['ledger', connection]]) });
+  const results = await payments.tables.query('SELECT result FROM notification ORDER BY received_at');
+  expect([await others(payment), results]).toEqual([
+    ['CAPTURE DECLINED 10000'],
+    [{ result: 'applied' }, { result: 'applied' }],
+  ]);
 });
 
 it('a failure that is not a correction changes nothing, and raises an alarm', async () => {
