@@ -8,6 +8,8 @@ import { connectionsOfWorker } from '#src/workers/storage.ts';
 
 /** Longest time that a working node may take to answer. */
 const ANSWER_MS = 1_000;
+/** A wait for a table that reveals a lock, rather than a node that does not answer. */
+const LOCKED_MS = 500;
 /** A node that does not answer holds one connection. */
 const MAX_QUESTIONS = 4;
 
@@ -30,6 +32,7 @@ export async function guardNodes(
     url,
     maxConnections: MAX_QUESTIONS,
     statementTimeoutMs: ANSWER_MS,
+    lockTimeoutMs: LOCKED_MS,
     log,
   });
   const distributed = { ...database, isDistributed: true };

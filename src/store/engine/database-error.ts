@@ -86,6 +86,11 @@ export function isLost(error: unknown): boolean {
   return hasSqlState(error, 'PLOST');
 }
 
+/** Returns true if a statement was canceled because a table or row was locked for too long. */
+export function isLockTimeout(error: unknown): boolean {
+  return hasSqlState(error, '55P03');
+}
+
 /** Returns true if a statement was canceled because it ran too long. */
 export function isTimeout(error: unknown): boolean {
   return hasSqlState(error, '57014');

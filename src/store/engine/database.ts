@@ -35,6 +35,8 @@ export type DatabaseOptions = {
   readonly connectTimeoutMs?: number;
   /** Time limit of a statement. Default 5000. */
   readonly statementTimeoutMs?: number;
+  /** Time limit of a wait for a lock, for a database without a pooler. Default none. */
+  readonly lockTimeoutMs?: number;
   /**
    * true: connects through a pooler, which `assertPooler` must accept. A pooler ignores a connection's time limits, so
    * they must be set on the role. Default false.
@@ -198,7 +200,9 @@ type Connections = {
   close(): Promise<void>;
 };
 
-function openConnections(options: Required<DatabaseOptions>): Connections {
+function openConnections(
+  options: Required<Omit<DatabaseOptions, 'lockTimeoutMs'>> & Pick<DatabaseOptions, 'lockTimeoutMs'>,
+): Connections {
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.maxConnections,
@@ -206,6 +210,7 @@ function openConnections(options: Required<DatabaseOptions>): Connections {
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     ...(!options.isPooled && {
       statement_timeout: options.statementTimeoutMs,
+      ...(options.lockTimeoutMs !== undefined && { lock_timeout: options.lockTimeoutMs }),
       idle_in_transaction_session_timeout: TIME_LIMITS_MS.idleInTransaction,
     }),
     query_timeout: options.statementTimeoutMs + CLIENT_TIMEOUT_MARGIN_MS,

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { checkNode } from './check-writable.ts';
 import type { Queries } from './database.ts';
-import { isNodeUnreachable, isTimeout, isUnavailable } from './database-error.ts';
+import { isLockTimeout, isNodeUnreachable, isTimeout, isUnavailable } from './database-error.ts';
 import { type AccountNode, findNodeOfAccount, listAccountNodes } from './distribution.ts';
 import { findUnsafeSettingsOfNode } from './durability.ts';
 import type { NodeSource } from './node-gate.ts';
@@ -14,7 +14,7 @@ const MAX_REMEMBERED = 10_000;
  * Asks the engine about its nodes.
  *
  * @param questions a database of its own, whose statements time out after the longest time that a node may take to
- *   answer.
+ *   answer, and earlier if a table is locked.
  * @param allowUnsafe accepts nodes that acknowledge commits before they are on disk.
  */
 export function createNodeSource(database: Queries, questions: Queries, allowUnsafe: boolean): NodeSource {
@@ -62,6 +62,8 @@ export function createNodeSource(database: Queries, questions: Queries, allowUns
  */
 function illnessOf(error: unknown): string {
   if (!(error instanceof pg.DatabaseError) || !isUnavailable(error)) throw error;
+  // A migration is waiting for the table, and everybody waits behind it.
+  if (isLockTimeout(error)) throw error;
   if (isTimeout(error)) return 'does not respond';
   return isNodeUnreachable(error) ? 'cannot be reached' : `refuses writes: ${error.message}`;
 }

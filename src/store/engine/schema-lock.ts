@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, Run } from './database.ts';
-import { hasSqlState } from './database-error.ts';
+import { hasSqlState, isLockTimeout } from './database-error.ts';
 
 /** Thrown if a change to the schema could not be made. The message says what to do. */
 export class MigrationError extends Error {
@@ -30,7 +30,6 @@ const LOCK_POLL_MS = 100;
  */
 const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
 
-const LOCK_NOT_AVAILABLE = '55P03';
 const DEADLOCK = '40P01';
 
 /**
@@ -90,6 +89,6 @@ async function awaitLock(run: Run, tryLock: string): Promise<void> {
 
 /** Returns true if an error, or its cause, is the database's refusal of a lock. */
 function isLocked(error: unknown): boolean {
-  const isRefused = (it: unknown) => hasSqlState(it, LOCK_NOT_AVAILABLE) || hasSqlState(it, DEADLOCK);
+  const isRefused = (it: unknown) => isLockTimeout(it) || hasSqlState(it, DEADLOCK);
   return isRefused(error) || (error instanceof Error && isRefused(error.cause));
 }
