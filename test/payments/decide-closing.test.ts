@@ -97,6 +97,22 @@ describe('decisions at the edges', () => {
     expect(isLastCheck(found(approved(false), { ageMs: 365 * 86_400_000 }))).toBe(false);
   });
 
+  it.each([
+    ['declined', DECLINED, 'contradiction'],
+    ['not sent', NOT_SENT, 'contradiction'],
+    ['expired', EXPIRED, EXPIRED],
+  ])('an authorization past its term that is %s is over without a release', (_what, outcome, learned) => {
+    for (const ageMs of [0, 30 * 86_400_000]) {
+      const decision = decide(found(approved(false), { ageMs }), { outcome }, { ...TERMS, hasNews: true });
+      expect(decision).toMatchObject({ kind: 'write', learned, report: { kind: 'lapsed' } });
+    }
+  });
+
+  it('an attempt that can be looked up gets its response when its outcome is known', () => {
+    const unanswered = found(awaitingPayer(true), { awaitsResponse: true });
+    expect(decide(unanswered, { outcome: SILENCE }, TERMS)).toMatchObject({ kind: 'nothing' });
+  });
+
   it('a signed report of a cancel may name any amount, since a cancel moves none', () => {
     const canceled = closing('cancel');
     const signed = { outcome: APPROVED, minorUnits: AMOUNT - 1n, currency: 'EUR' };
