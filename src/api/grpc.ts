@@ -17,7 +17,7 @@ import { grpcTrailers, keepReason, reasonIn, rewriteConnectError } from './error
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import { overloadTrailers } from './overload-answers.ts';
 import type { Handle } from './rest.ts';
-import { COMPRESSED_FROM_BYTES, MAX_TIMEOUT_MS, type RpcOptions, refusal } from './rpc.ts';
+import { COMPRESSED_FROM_BYTES, MAX_TIMEOUT_MS, type RpcOptions, refusal, requireKnownFlags } from './rpc.ts';
 
 /*
  * Unary binary gRPC over HTTP/2, for internal callers. It bypasses Connect, whose layers of streams took a third of the
@@ -168,10 +168,7 @@ function readPrefixed(body: Buffer): { flags: number; data: Uint8Array } {
     throw new ServiceError('INVALID_REQUEST', 'the body is not one length-prefixed message');
   }
   const flags = body.readUInt8(0);
-  // gRPC defines only whether the message is compressed.
-  if ((flags & ~compressedFlag) !== 0) {
-    throw new ServiceError('INVALID_REQUEST', 'the message has flags other than 0 and 1 (compressed)');
-  }
+  requireKnownFlags(flags);
   return { flags, data: body.subarray(PREFIX_BYTES) };
 }
 

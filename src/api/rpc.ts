@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Http2ServerRequest } from 'node:http2';
+import type { Readable } from 'node:stream';
 import {
   create,
   createFileRegistry,
@@ -24,8 +25,9 @@ import {
   createContextValues,
   type HandlerContext,
 } from '@connectrpc/connect';
+import { compressedFlag } from '@connectrpc/connect/protocol';
 import type { FastifyRequest } from 'fastify';
-import type { Reason } from '#src/service-error.ts';
+import { type Reason, ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { NESTING_LIMIT, parseJson } from '#src/wire/parse-json.ts';
 import { readBinary } from '#src/wire/read-binary.ts';
@@ -87,6 +89,7 @@ export function rpcRoutes<Service extends DescService, Call>(
     if (!request) throw new Error('RPC_OPTIONS were not given to the plugin');
     try {
       context.values.set(callKey, await options.openCall(request));
+      if (isPrefixed(request)) requireKnownFlags((await firstByte(request.raw)) ?? 0);
     } catch (error) {
       throw refusal(error, options.onError);
     }
@@ -114,6 +117,38 @@ export function rpcRoutes<Service extends DescService, Call>(
       });
     }
   };
+}
+
+/** Returns true for gRPC and gRPC-Web, which put a flag and a length before each message. */
+function isPrefixed({ headers }: FastifyRequest): boolean {
+  return /^application\/grpc/i.test(headers['content-type'] ?? '');
+}
+
+/**
+ * Refuses the flags of a message that gRPC does not define: it defines only whether the message is compressed.
+ *
+ * @throws ServiceError
+ */
+export function requireKnownFlags(flags: number): void {
+  if ((flags & ~compressedFlag) === 0) return;
+  throw new ServiceError('INVALID_REQUEST', 'the message has flags other than 0 and 1 (compressed)');
+}
+
+/** Waits for the first byte of a body, and leaves it there. @returns undefined if the body is empty. */
+async function firstByte(body: Readable): Promise<number | undefined> {
+  for (;;) {
+    const chunk: Buffer | null = body.read();
+    if (chunk) {
+      body.unshift(chunk);
+      return chunk[0];
+    }
+    if (body.readableEnded || body.destroyed) return undefined;
+    const more = Promise.withResolvers<void>();
+    const events = ['readable', 'end', 'close'];
+    for (const event of events) body.once(event, more.resolve);
+    await more.promise;
+    for (const event of events) body.off(event, more.resolve);
+  }
 }
 
 /** Codes of Connect's errors for unreadable messages. */

@@ -144,6 +144,7 @@ export async function send(url: string, order: Order, signal?: AbortSignal): Pro
 export type PaymentJson = {
   readonly id: string;
   readonly status: string;
+  readonly sub_status: string;
   readonly created_at: string;
   readonly transactions: {
     readonly id: string;

@@ -146,4 +146,13 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     cases: ['payers: a notification that contradicts the provider'],
     violates: ['I2'],
   },
+  'cancel-without-closing': {
+    file: 'src/payments/check/ask-provider.ts',
+    find: 'const query = lookUpOf(deps, connection, attempt, { hint: undefined, close: true, isLast: false });',
+    replacement: `void lookUpOf;
+  if (attempt) return { kind: 'expired', providerData: undefined };
+  const query = undefined as never;`,
+    cases: ['closings: killed before the claim'],
+    violates: ['told'],
+  },
 };

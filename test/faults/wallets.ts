@@ -1,4 +1,5 @@
-import { exchange, getPayment, type Order, paymentOf, send } from './orders.ts';
+import { earlier } from '../support/tables.ts';
+import { exchange, getPayment, type Order, type PaymentJson, paymentOf, send } from './orders.ts';
 import type { LedgerLine } from './providers/provider.ts';
 import type { World } from './world.ts';
 
@@ -21,22 +22,25 @@ export type Payer = {
 /** Number of consecutive failed payments that counts as a fault; a busy machine may prevent some from being sent. */
 const PAYMENTS = 5;
 
-/** Makes a payment whose payer is sent to the provider's page. */
+/** Makes a payment whose payer is sent to the provider's page: by a wallet or, without wallets, for a challenge. */
 export async function sendAway(
   world: World,
   url: string,
   wallet = TO_COMPLETE,
   description?: string,
 ): Promise<Payer> {
+  const { challengedCard: cardNumber } = world.kind;
+  const method = cardNumber === undefined ? { wallet } : { cardNumber, vault: false, capture: true };
   for (let made = 1; ; made++) {
-    const order = world.order({ wallet, ...(description && { description }) });
+    const order = world.order({ ...method, ...(description && { description }) });
     await send(url, order);
     const payment = paymentOf(await world.insist(order));
-    if (!payment) throw new Error('the wallet payment got no response');
+    if (!payment) throw new Error('the payment got no response');
     let status: string | undefined;
     await world.until('the payment to wait for its payer', async () => {
-      status = (await getPayment(url, order, payment.id))?.status;
-      return status !== undefined && status !== 'PENDING';
+      const now = await getPayment(url, order, payment.id);
+      status = now?.status;
+      return now !== undefined && (status !== 'PENDING' || awaitsPayer(now));
     });
     const payer = await payerOf(world, url, order, payment.id);
     if (payer) return payer;
@@ -52,10 +56,15 @@ export async function payerOf(
   id: string,
 ): Promise<Payer | undefined> {
   const payment = await getPayment(url, order, id);
-  if (payment?.status !== 'READY_TO_PAY') return undefined;
+  if (!payment || !awaitsPayer(payment)) return undefined;
   const transactionId = payment.transactions.id;
   const line = (await world.ledger()).find((one) => one.idempotency_key === transactionId);
   return line && { id, transactionId, order, line, query: '' };
+}
+
+/** Returns true for a payment whose payer must go to the provider's page, or to the issuer's. */
+function awaitsPayer({ status, sub_status }: PaymentJson): boolean {
+  return status === 'READY_TO_PAY' || (status === 'PENDING' && sub_status === 'WAITING_ADDITIONAL_STEP');
 }
 
 /** Agrees or pays at the provider's page, as the payer. */
@@ -91,4 +100,22 @@ export async function becomes(world: World, payer: Payer, expected: string): Pro
       return status === expected;
     })
     .catch(() => world.expect(false, `${payer.id} is ${status}, not ${expected}`));
+}
+
+/**
+ * Waits until a payment has no open operation, and makes later checks due at once. At a provider whose search lags, the
+ * payment gets an hour older.
+ */
+export async function settled(world: World, id: string): Promise<void> {
+  if (world.kind.searchLags)
+    await world.query(
+      `UPDATE transaction SET created_at = ${earlier('created_at', '1 hour')} WHERE payment_id = $1`,
+      [id],
+    );
+  const sooner = `UPDATE transaction SET check_at = now() WHERE payment_id = $1 AND check_at > now() + interval '5 s'`;
+  await world.until(`the operation on ${id} to end`, async () => {
+    await world.query(sooner, [id]);
+    const [row] = await world.query('SELECT open_operation FROM payment WHERE id = $1', [id]);
+    return row?.open_operation === null;
+  });
 }

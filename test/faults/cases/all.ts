@@ -1,5 +1,6 @@
 import type { Case } from './case.ts';
 import { CLIENTS } from './clients.ts';
+import { CLOSINGS } from './closings.ts';
 import { DATABASE } from './database.ts';
 import { DISK } from './disk.ts';
 import { FAILOVER } from './failover.ts';
@@ -20,6 +21,6 @@ import { WEBHOOKS } from './webhooks.ts';
 export const CASES: readonly Case[] = [
   ...[...KILLS, ...GROUPS, ...DATABASE, ...DISK],
   ...[...PROVIDER, ...SLOW, ...FAILOVER, ...LOOK_UPS],
-  ...[...OPERATIONS, ...PAYERS, ...TOKENS, ...WEBHOOKS],
+  ...[...OPERATIONS, ...PAYERS, ...CLOSINGS, ...TOKENS, ...WEBHOOKS],
   ...[...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],
 ];

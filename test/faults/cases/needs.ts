@@ -28,6 +28,7 @@ export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[
   ['operations: partial captures', ['authorizations']],
   ['operations: refunds made at the provider', ['dashboard']],
   ['operations: ', []],
+  ['closings: ', ['payer_closings']],
   ['payers: completion killed', ['redirects', 'completions']],
   ['payers: killed while one is redirected', ['redirects', 'look_ups']],
   ['payers: verification killed before the claim', ['cards', 'verifications', 'look_ups']],

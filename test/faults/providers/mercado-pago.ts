@@ -14,13 +14,15 @@ const CURRENCY = 'ARS';
 /** Mercado Pago's fake: it redirects payers, and captures their payments by itself. */
 export const mercadoPago: Provider = {
   name: 'mercado_pago',
-  abilities: new Set(['redirects', 'look_ups', 'refund_reads', 'unsigned_notifications']),
+  abilities: new Set(['redirects', 'look_ups', 'refund_reads', 'payer_closings', 'unsigned_notifications']),
   connector: 'mercado-pago',
   timeoutMs: 1_500,
   settings: () => 'country: AR',
   secrets: () => ({ access_token: 'FAULTS_TOKEN', webhook_secret: 'FAULTS_SECRET' }),
   environment: { FAULTS_TOKEN: FAKE_ACCESS_TOKEN, FAULTS_SECRET: FAKE_WEBHOOK_SECRET },
   currencies: [{ currency: CURRENCY, digits: 2 }],
+  closesBy: 'close',
+  searchLags: true,
   callOf(head) {
     if (/^POST \/checkout\/preferences /.test(head)) return 'charge';
     if (/^POST \/v1\/payments\/\d+\/refunds /.test(head)) return 'operation';

@@ -13,7 +13,14 @@ import type { Judge, LedgerLine, Provider } from './provider.ts';
 /** PayPal's fake: it redirects payers, and a completion captures their payments. */
 export const paypal: Provider = {
   name: 'paypal',
-  abilities: new Set(['redirects', 'completions', 'look_ups', 'refund_reads', 'unsigned_notifications']),
+  abilities: new Set([
+    'redirects',
+    'completions',
+    'look_ups',
+    'refund_reads',
+    'payer_closings',
+    'unsigned_notifications',
+  ]),
   connector: 'paypal',
   timeoutMs: 2_000,
   settings: () => `webhook_ids: [${FAKE_WEBHOOK_ID}]`,
@@ -28,6 +35,7 @@ export const paypal: Provider = {
     { currency: 'USD', digits: 2 },
     { currency: 'JPY', digits: 0 },
   ],
+  closesBy: 'look_up',
   callOf(head) {
     if (/^POST \/v2\/checkout\/orders /.test(head)) return 'charge';
     if (/^POST \/v2\/(checkout\/orders\/\w+\/capture|payments\/captures\/\w+\/refund) /.test(head)) {

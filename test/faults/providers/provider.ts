@@ -12,6 +12,7 @@ export const ABILITIES = {
   unsigned_notifications: 'its notifications decide, and it tells nothing that did not happen',
   closings:
     'it repeats a refund under its key, so that the first look-up ends it: nothing is postponed or closed',
+  payer_closings: 'it closes no payment that awaits its payer',
   refund_reads: 'its look-up of a refund repeats the refund, and reads nothing first',
   groups: 'groups of claims and ends are the database alone, and are tried before the sandbox',
   enrollments: 'it enrolls no wallets',
@@ -43,6 +44,12 @@ export type Provider = {
   readonly environment: Readonly<Record<string, string>>;
   /** The currencies of orders, with the number of decimal places in ISO 4217. */
   readonly currencies: readonly Currency[];
+  /** The call with which the provider closes a payment that awaits its payer, or after which it counts as closed. */
+  readonly closesBy?: Call;
+  /** true: only some time after the close is it certain that its search lists every payment. */
+  readonly searchLags?: true;
+  /** A card whose payer must pass a challenge, at a provider without wallets. */
+  readonly challengedCard?: string;
   /** Classifies a call by the beginning of its HTTP request; undefined for calls that are never stopped. */
   callOf(head: string): Call | undefined;
   start(options: StartOptions): Promise<Judge>;

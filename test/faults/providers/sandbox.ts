@@ -24,6 +24,7 @@ export const sandbox: Provider = {
     { currency: 'JPY', digits: 0 },
     { currency: 'KWD', digits: 3 },
   ],
+  closesBy: 'close',
   callOf(head) {
     if (/^POST \/v1\/by-idempotency-key\/[^/ ]+\/close /.test(head)) return 'close';
     if (/^GET \/v1\/by-idempotency-key\//.test(head)) return 'look_up';

@@ -29,6 +29,7 @@ export const stripe: Provider = {
     'authorizations',
     'look_ups',
     'refund_reads',
+    'payer_closings',
     'closings',
     'unsigned_notifications',
     'dashboard',
@@ -48,6 +49,8 @@ export const stripe: Provider = {
     { currency: 'JPY', digits: 0 },
     { currency: 'KWD', digits: 3, step: 10 },
   ],
+  closesBy: 'close',
+  challengedCard: '4000002760003184',
   callOf(head) {
     if (/^POST \/v1\/payment_intents\/\w+\/confirm /.test(head)) return 'charge';
     if (/^POST \/v1\/(refunds|payment_intents\/\w+\/capture) /.test(head)) return 'operation';
@@ -76,7 +79,10 @@ export const stripe: Provider = {
       isAlive: () => isAlive,
       written: async () => '',
       ledger: async () => [...fake.ledger.intents.values()].map((intent) => lineOf(fake, intent, acquirers)),
-      agree: async () => '',
+      async agree({ id }) {
+        fake.ledger.authenticate(id, true);
+        return '';
+      },
       notification({ id }, { isForged }) {
         const intent = fake.ledger.intents.get(id) ?? {};
         const secrets = isForged ? ['whsec_forged'] : [FAKE_WEBHOOK_SECRET];
