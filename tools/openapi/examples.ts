@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import type { DescMethod } from '@bufbuild/protobuf';
 import { wordsOf } from './descriptors.ts';
+import { type Exchange, readExchanges } from './exchanges.ts';
 import type { Json } from './field-rules.ts';
 
 /** Examples of calls: the tests' requests and expected responses. */
@@ -19,14 +20,8 @@ export type Examples = {
   readonly components: Readonly<Record<string, Json>>;
 };
 
-/** An exchange in test/examples, which has a file for each rpc. The response contains placeholders such as "<uuid>". */
-type Exchange = {
-  readonly summary: string;
-  /** `{webhook}` is replaced by the id of a resource. */
-  readonly parameters?: Readonly<Record<string, string>>;
-  readonly body?: unknown;
-  readonly response?: unknown;
-};
+/** The parts of an exchange that the document shows. */
+type Shown = Pick<Exchange, 'summary' | 'body' | 'response'> & Partial<Pick<Exchange, 'parameters'>>;
 
 /**
  * Reads the exchanges that the tests check: test/scenarios for creating payments, test/examples for every other rpc.
@@ -34,10 +29,13 @@ type Exchange = {
  * @param directory the checkout's test/.
  */
 export function readExamples(directory: string): Examples {
-  const exchanges = new Map<string, Record<string, Exchange>>([
+  const exchanges = new Map<string, Record<string, Shown>>([
     ['CreatePayment', readScenarios(join(directory, 'scenarios'))],
-    ...readExchanges(join(directory, 'examples')),
   ]);
+  for (const { rpc, name, ...exchange } of readExchanges(join(directory, 'examples'))) {
+    const shown = JSON.parse(JSON.stringify(exchange)) as Shown;
+    exchanges.set(rpc, { ...exchanges.get(rpc), [name]: shown });
+  }
   const components: Record<string, Json> = {};
   const refer = ({ name: rpc }: DescMethod, part: 'body' | 'response') =>
     Object.fromEntries(
@@ -65,7 +63,7 @@ export function readExamples(directory: string): Examples {
   };
 }
 
-function readScenarios(directory: string): Record<string, Exchange> {
+function readScenarios(directory: string): Record<string, Shown> {
   const scenarios = readdirSync(directory).sort();
   return Object.fromEntries(
     scenarios.map((name) => {
@@ -75,15 +73,6 @@ function readScenarios(directory: string): Record<string, Exchange> {
       return [title, { summary, body: read('request.json'), response: read('response.json') }];
     }),
   );
-}
-
-function readExchanges(directory: string): [string, Record<string, Exchange>][] {
-  return readdirSync(directory)
-    .filter((file) => file.endsWith('.json'))
-    .map((file) => [
-      basename(file, '.json'),
-      { '': JSON.parse(readFileSync(join(directory, file), 'utf8')) },
-    ]);
 }
 
 const FILLINGS: Readonly<Record<string, string>> = {
