@@ -147,8 +147,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I2'],
   },
   'cancel-without-closing': {
-    file: 'src/payments/check/ask-provider.ts',
-    find: 'const query = lookUpOf(deps, connection, attempt, { hint: undefined, close: true, isLast: false });',
+    file: 'src/payments/check/look-up-transaction.ts',
+    find: 'const query = lookUpOf(deps, connection, attempt, { hint: undefined, close: true });',
     replacement: `void lookUpOf;
   if (attempt) return { kind: 'expired', providerData: undefined };
   const query = undefined as never;`,
