@@ -1,11 +1,24 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-
 /**
- * Work that runs repeatedly until `stop` is aborted. It resolves to true to run again after the shortest pause.
+ * Work that runs repeatedly until `stop` is aborted. A `Rest` in its result says when to run again; other results mean
+ * nothing.
  *
  * @param isEarly true if the run was asked for before the interval ended. The interval goes on regardless.
  */
-export type Repeated = (stop: AbortSignal, isEarly: boolean) => Promise<unknown>;
+export type Repeated = (stop: AbortSignal, isEarly: boolean) => unknown;
+
+/** The time until a work's next run, if that is before its interval ends. */
+export type Rest = { readonly againInMs: number };
+
+/** Asks for another run after the shortest pause, because more is due. */
+export const AGAIN: Rest = { againInMs: 0 };
+
+/** Work that runs repeatedly in the background. */
+export type Loop = {
+  /** Asks for another run as soon as the shortest pause after the current or last one is over. */
+  wake(): void;
+  /** Stops the work. Resolves once the current run has ended. */
+  stop(): Promise<void>;
+};
 
 /**
  * Shortest pause between two runs of the same background work, whoever asks for the next one. A mistake about what is
@@ -13,44 +26,73 @@ export type Repeated = (stop: AbortSignal, isEarly: boolean) => Promise<unknown>
  */
 export const SHORTEST_PAUSE_MS = 20;
 
+/** Fraction of the interval by which a pause varies, so that replicas do not run the same work at the same time. */
+const JITTER = 0.25;
+
 /**
- * Starts to run work repeatedly in the background, even after a failure. The pauses are jittered, so that replicas do
- * not run it at the same time.
+ * Starts to run work repeatedly in the background, even after a failure. It does not keep the process alive.
  *
- * @param options.sooner called after each run. Its promise ends the pause early, but not before the shortest pause.
- * @returns a function that stops the work, and resolves once the current run has ended.
+ * @param options.jitter fraction of the interval by which the pauses vary; 0 for work that concerns this process alone.
+ * @param options.isFirstLater true: the first run is after the first interval, instead of now.
+ * @param options.onError undefined for work that cannot fail: its failure is a bug, and ends the process.
  */
 export function repeat(
   work: Repeated,
   options: {
     readonly intervalMs: number;
-    readonly sooner?: (() => Promise<unknown> | undefined) | undefined;
-    readonly onError: (error: unknown) => void;
+    readonly jitter?: number;
+    readonly isFirstLater?: boolean;
+    readonly onError?: (error: unknown) => void;
   },
-): () => Promise<void> {
-  const { intervalMs, sooner, onError } = options;
+): Loop {
+  const { intervalMs, jitter = JITTER, isFirstLater = false, onError } = options;
   const stop = new AbortController();
   const { signal } = stop;
-  let nextMs = 0;
+  const isStopped = () => signal.aborted;
+  let isWoken = false;
+  let endPause = () => {};
+
+  /** @param isOver tells early that the pause is over. */
+  async function pause(ms: number, isOver: () => boolean): Promise<void> {
+    if (isOver()) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, Math.max(0, ms)).unref();
+    endPause = () => {
+      if (isOver()) resolve();
+    };
+    await promise;
+    clearTimeout(timer);
+  }
+  const rest = (untilMs: number) => pause(untilMs - performance.now(), () => isStopped() || isWoken);
+  const nextMs = () => performance.now() + intervalMs * (1 + jitter * (2 * Math.random() - 1));
+
   async function run(): Promise<void> {
-    while (!signal.aborted) {
-      const isEarly = performance.now() < nextMs;
-      const result = await work(signal, isEarly).catch(onError);
-      if (!isEarly) nextMs = performance.now() + intervalMs * (0.75 + Math.random() / 2);
-      const waited = new AbortController();
-      const pause = (ms: number) =>
-        sleep(ms, undefined, { signal: AbortSignal.any([signal, waited.signal]) }).catch(() => {});
-      await pause(SHORTEST_PAUSE_MS);
-      if (result === true) continue;
-      const rest = pause(Math.max(0, nextMs - performance.now()));
-      const early = sooner?.();
-      await (early ? Promise.race([rest, early]) : rest);
-      waited.abort();
+    let dueMs = isFirstLater ? nextMs() : performance.now();
+    if (isFirstLater) await rest(dueMs);
+    while (!isStopped()) {
+      isWoken = false;
+      const isEarly = performance.now() < dueMs;
+      const result = await Promise.try(work, signal, isEarly).catch(onError);
+      if (!isEarly) dueMs = nextMs();
+      const againMs = isRest(result) ? performance.now() + result.againInMs : dueMs;
+      await pause(SHORTEST_PAUSE_MS, isStopped);
+      await rest(Math.min(againMs, dueMs));
     }
   }
   const running = run();
-  return () => {
-    stop.abort();
-    return running;
+  return {
+    wake() {
+      isWoken = true;
+      endPause();
+    },
+    stop() {
+      stop.abort();
+      endPause();
+      return running;
+    },
   };
+}
+
+function isRest(result: unknown): result is Rest {
+  return typeof result === 'object' && result !== null && 'againInMs' in result;
 }

@@ -1,58 +1,94 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { type Repeated, repeat, SHORTEST_PAUSE_MS } from '#src/repeat.ts';
+import { AGAIN, type Repeated, repeat, SHORTEST_PAUSE_MS } from '#src/repeat.ts';
 
 /** Repeats work for a while. @returns the number of runs that the shortest pause allows, and the actual number. */
-async function runs(work: Repeated, sooner?: () => Promise<unknown>) {
+async function runs(work: Repeated, isWoken = false) {
   let count = 0;
   const counted: Repeated = (stop, isEarly) => {
     count += 1;
+    if (isWoken) setImmediate(() => loop.wake());
     return work(stop, isEarly);
   };
   const startedMs = performance.now();
-  const stop = repeat(counted, { intervalMs: 0, sooner, onError: () => {} });
+  const loop = repeat(counted, { intervalMs: isWoken ? 600_000 : 0, onError: () => {} });
   await sleep(SHORTEST_PAUSE_MS * 10);
-  await stop();
+  await loop.stop();
   return { most: Math.ceil((performance.now() - startedMs) / (SHORTEST_PAUSE_MS - 1)), count };
 }
 
 it('work that always asks to run again pauses between its runs', async () => {
-  const { most, count } = await runs(async () => true);
+  const { most, count } = await runs(async () => AGAIN);
   expect(count).toBeGreaterThan(1);
   expect(count).toBeLessThanOrEqual(most);
 });
 
 it('work that is always woken early, or always fails, pauses between its runs', async () => {
-  const woken = await runs(
-    async () => false,
-    () => Promise.resolve(),
-  );
+  const woken = await runs(async () => {}, true);
+  expect(woken.count).toBeGreaterThan(1);
   expect(woken.count).toBeLessThanOrEqual(woken.most);
   const failing = await runs(() => Promise.reject(new Error('broken')));
   expect(failing.count).toBeLessThanOrEqual(failing.most);
 });
 
 it('work that is woken while it rests runs again without waiting for its interval', async () => {
-  const woken = Promise.withResolvers<void>();
   const again = Promise.withResolvers<void>();
   let count = 0;
   const work = async () => {
     count += 1;
     if (count === 2) again.resolve();
   };
-  const stop = repeat(work, { intervalMs: 600_000, sooner: () => woken.promise, onError: () => {} });
-  woken.resolve();
+  const loop = repeat(work, { intervalMs: 600_000 });
+  loop.wake();
   await again.promise;
-  await stop();
+  await loop.stop();
+});
+
+it('work that is woken while it runs runs again', async () => {
+  const again = Promise.withResolvers<void>();
+  let count = 0;
+  const work = async () => {
+    count += 1;
+    if (count === 1) loop.wake();
+    else again.resolve();
+  };
+  const loop = repeat(async () => sleep(1).then(work), { intervalMs: 600_000 });
+  await again.promise;
+  await loop.stop();
+});
+
+it('work that asks to run again after months rests for its interval only, and does not run all the time', async () => {
+  let count = 0;
+  const work = () => {
+    count += 1;
+    return { againInMs: 90 * 86_400_000 };
+  };
+  const loop = repeat(work, { intervalMs: 600_000 });
+  await sleep(SHORTEST_PAUSE_MS * 5);
+  await loop.stop();
+  expect(count).toBe(1);
+});
+
+it('work whose first run comes later does not run before its interval has ended', async () => {
+  let count = 0;
+  const work = () => void count++;
+  const loop = repeat(work, { intervalMs: 100, jitter: 0, isFirstLater: true });
+  await sleep(SHORTEST_PAUSE_MS * 2);
+  expect(count).toBe(0);
+  await expect.poll(() => count).toBe(1);
+  await loop.stop();
 });
 
 it('work that is woken all the time still gets its regular runs, and knows them from early ones', async () => {
   const runs: boolean[] = [];
-  const work: Repeated = async (_stop, isEarly) => void runs.push(isEarly);
+  const work: Repeated = (_stop, isEarly) => {
+    runs.push(isEarly);
+    return AGAIN;
+  };
   const startedMs = performance.now();
-  const stop = repeat(work, { intervalMs: 200, sooner: () => Promise.resolve(), onError: () => {} });
+  const loop = repeat(work, { intervalMs: 200 });
   await expect.poll(() => runs.filter((isEarly) => !isEarly).length).toBe(4);
   expect(performance.now() - startedMs).toBeGreaterThan(3 * 0.75 * 200);
-  await stop();
+  await loop.stop();
   expect(runs.filter((isEarly) => isEarly).length).toBeGreaterThan(3);
 });

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import { repeat } from '#src/repeat.ts';
 import { readCatalogue } from './read-catalogue.ts';
 
 /** Options for startReloading. */
@@ -50,10 +51,10 @@ export function startReloading({ file, readAt, replace, reloaded }: ReloadOption
     if (now !== loaded && stillLooks >= STILL_LOOKS) reload();
   }
 
-  const looking = setInterval(look, LOOK_EVERY_MS).unref();
+  const looking = repeat(look, { intervalMs: LOOK_EVERY_MS, jitter: 0, onError: reloaded });
   process.on('SIGHUP', reload);
   return () => {
-    clearInterval(looking);
+    void looking.stop();
     process.off('SIGHUP', reload);
   };
 }

@@ -3,7 +3,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { PROMPTED_APART_S } from '#src/payments/check/news.ts';
 import { merchantAddress } from '#src/payments/check/payer-return.ts';
 import { type Patience, waitFor } from '#src/payments/keys/await-response.ts';
-import { repeat } from '#src/repeat.ts';
+import { AGAIN, type Loop, repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
@@ -39,27 +39,16 @@ export type EnrollmentReturnDeps = Pick<FollowDeps, 'database'> & {
 /**
  * Queries providers about open enrollments. Any number of replicas may do so at once; if one is killed, another takes
  * over its enrollments.
- *
- * @returns `wake` searches for due enrollments immediately; `stop` resolves after the current batch.
  */
-export function startEnrollments(
-  deps: FollowDeps,
-  { intervalMs }: { intervalMs: number },
-): { readonly wake: () => void; readonly stop: () => Promise<void> } {
-  let woken = Promise.withResolvers<void>();
-  const follow = () => {
-    woken = Promise.withResolvers();
-    return followDue(deps);
-  };
-  const stop = repeat(follow, { intervalMs, sooner: () => woken.promise, onError: deps.onFollowError });
-  return { wake: () => woken.resolve(), stop };
+export function startEnrollments(deps: FollowDeps, { intervalMs }: { intervalMs: number }): Loop {
+  return repeat(() => followDue(deps), { intervalMs, onError: deps.onFollowError });
 }
 
-/** Queries providers about due enrollments. @returns true if there may be more. */
-async function followDue(deps: FollowDeps): Promise<boolean> {
+/** Queries providers about due enrollments. */
+async function followDue(deps: FollowDeps) {
   const due = await takeDueEnrollments(deps.database, BATCH);
   await Promise.all(due.map((one) => followEnrollment(deps, one).catch(deps.onFollowError)));
-  return due.length === BATCH;
+  return due.length === BATCH ? AGAIN : undefined;
 }
 
 /**

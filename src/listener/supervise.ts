@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
+import { repeat } from '#src/repeat.ts';
 import type { ListenerLimits } from './listener-limits.ts';
 
 /** A request and its response, until both have ended. Times are from the peer clock. */
@@ -76,12 +77,11 @@ export function supervise(
   const shortestMs = Math.min(limits.firstBodyTimeoutMs, limits.receiveTimeoutMs, limits.takeTimeoutMs);
   const everyMs = Math.min(SWEEP_MS, Math.ceil(shortestMs / 4));
   clock.tick(0);
-  const timer = setInterval(() => {
+  const look = () => {
     clock.tick(everyMs);
     sweep(connections, clock.now(), limits, refuseLate);
-  }, everyMs);
-  timer.unref();
-  return () => clearInterval(timer);
+  };
+  return repeat(look, { intervalMs: everyMs, jitter: 0, isFirstLater: true }).stop;
 }
 
 /** Begins an exchange at the current time. */

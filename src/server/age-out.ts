@@ -1,4 +1,4 @@
-import { repeat } from '#src/repeat.ts';
+import { type Loop, repeat } from '#src/repeat.ts';
 import { AGED, type AgedRows, deleteAged } from '#src/store/engine/aged-rows.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { sweep } from '#src/store/engine/sweep.ts';
@@ -9,13 +9,11 @@ const INTERVAL_MS = 30_000;
  * Starts to delete aged rows periodically: expired one-time tokens with their ciphertext, and old sessions, responses,
  * deliveries and events. Any number of replicas may do so at once. If one is killed, the next run deletes the remaining
  * rows.
- *
- * @returns a function that stops it after the current step.
  */
 export function startAgeOut(
   database: Database,
   { onError }: { readonly onError: (error: unknown) => void },
-): () => Promise<void> {
+): Loop {
   return repeat((stop) => ageOut(database, stop), { intervalMs: INTERVAL_MS, onError });
 }
 

@@ -6,6 +6,7 @@ import {
   type UnaskableOutcomes,
   watchOpenOutcomes,
 } from '#src/payments/check/open-outcomes.ts';
+import type { Loop } from '#src/repeat.ts';
 import type { WebhookName } from '#src/store/tables/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 import { startAgeOut } from './age-out.ts';
@@ -46,15 +47,15 @@ export type BackgroundDeps = CheckerDeps &
  */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;
-  let stops: readonly (() => Promise<void>)[] = [];
+  let loops: readonly Loop[] = [];
   let checker: Checker | undefined;
-  let enrollments: ReturnType<typeof startEnrollments> | undefined;
+  let enrollments: Loop | undefined;
   let openOutcomes: OpenOutcomesWatch | undefined;
   let webhooks: Webhooks | undefined;
 
   return {
     async start() {
-      stops = [startAgeOut(deps.database, { onError: deps.onSweepError }), watchClock(deps)];
+      loops = [startAgeOut(deps.database, { onError: deps.onSweepError }), watchClock(deps)];
       checker = startChecker(deps, { intervalMs });
       enrollments = startEnrollments(deps, { intervalMs });
       openOutcomes = watchOpenOutcomes(deps);
@@ -68,7 +69,7 @@ export function createBackground(deps: BackgroundDeps): Background {
     wakeEnrollments: () => enrollments?.wake(),
     lookAtOpenOutcomes: () => void openOutcomes?.look(),
     async stop() {
-      await Promise.all(stops.map((stop) => stop()));
+      await Promise.all(loops.map((loop) => loop.stop()));
       await Promise.all([checker?.stop(), enrollments?.stop(), openOutcomes?.stop(), webhooks?.stop()]);
     },
   };

@@ -5,6 +5,7 @@ import {
   openCatalogue,
 } from '#src/catalogue/open-catalogue.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { type Loop, repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { InFlight } from './in-flight.ts';
 
@@ -41,7 +42,7 @@ const PROBE_EVERY_MS = 500;
 export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'variables'>): CatalogueHolder {
   let current: OpenedCatalogue | undefined;
   let variables: OpenCatalogueOptions['variables'] = {};
-  let probing: NodeJS.Timeout | undefined;
+  let probing: Loop | undefined;
   let closing: Promise<unknown> = Promise.resolve();
 
   const health = () => current?.health ?? new Map();
@@ -50,9 +51,10 @@ export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'varia
       variables = values;
       current = openCatalogue(catalogue, { ...options, variables });
       // Probed here, so that no payment has to discover a provider's recovery.
-      probing = setInterval(() => {
+      const probe = () => {
         for (const { probeIfDue } of health().values()) probeIfDue();
-      }, PROBE_EVERY_MS);
+      };
+      probing = repeat(probe, { intervalMs: PROBE_EVERY_MS });
     },
     replace(catalogue, inFlight) {
       const before = current;
@@ -67,7 +69,7 @@ export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'varia
     connections: () => current?.reachable ?? new Map(),
     health,
     async close() {
-      clearInterval(probing);
+      await probing?.stop();
       await closing;
       await current?.close();
     },

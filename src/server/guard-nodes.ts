@@ -42,7 +42,7 @@ export async function guardNodes(
   return {
     database: gate.database,
     async close() {
-      gate.stop();
+      await gate.stop();
       await questions.close();
     },
   };

@@ -1,4 +1,4 @@
-import { type Repeated, repeat } from '#src/repeat.ts';
+import { AGAIN, repeat } from '#src/repeat.ts';
 import { listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/tables/outbox.ts';
 import { closeDeliveries, getWebhook } from '#src/store/tables/webhooks.ts';
 import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
@@ -58,30 +58,25 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     drain: createDrain(deps, stop.signal),
   });
 
-  let written = Promise.withResolvers<void>();
-  const relay = async () => {
-    written = Promise.withResolvers<void>();
+  const relayWritten = async () => {
     const { relayed, webhooks } = await relayEvents(database, RELAY_BATCH);
     wakeUps.wake(webhooks);
-    return relayed === RELAY_BATCH;
+    return relayed === RELAY_BATCH ? AGAIN : undefined;
   };
   const wakeOverdue = async () => {
     const lateS = settings.overdueIntervalMs / 1000;
     wakeUps.wake(await listOverdueWebhooks(database, lateS));
   };
-  const often = (intervalMs: number, work: Repeated, sooner?: () => Promise<void>) =>
-    repeat(work, { intervalMs, sooner, onError: observer.failed });
-  const stops = [
-    often(settings.relayIntervalMs, relay, () => written.promise),
-    often(settings.overdueIntervalMs, wakeOverdue),
-  ];
+  const onError = observer.failed;
+  const relay = repeat(relayWritten, { intervalMs: settings.relayIntervalMs, onError });
+  const overdue = repeat(wakeOverdue, { intervalMs: settings.overdueIntervalMs, onError });
 
   return {
-    eventWritten: () => written.resolve(),
+    eventWritten: relay.wake,
     wake: (webhook) => wakeUps.wake([webhook]),
     async stop() {
       stop.abort();
-      await Promise.all(stops.map((stopOne) => stopOne()));
+      await Promise.all([relay.stop(), overdue.stop()]);
       await wakeUps.stop();
     },
   };

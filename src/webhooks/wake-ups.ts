@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { SHORTEST_PAUSE_MS } from '#src/repeat.ts';
+import { type Rest, repeat } from '#src/repeat.ts';
 import type { WebhookName } from '#src/store/tables/outbox.ts';
 
 /** Decides when this replica drains which webhook. */
@@ -23,8 +22,7 @@ export type WakeUpOptions = {
 
 /** Maximum number of webhooks waiting in a replica. The search for overdue deliveries finds the rest. */
 const MAX_WAITING = 10_000;
-/** Longest wait of the timer: Node takes a delay beyond 24 days for one of a millisecond. */
-const LONGEST_TIMER_MS = 3_600_000;
+const LONGEST_PAUSE_MS = 3_600_000;
 
 /**
  * Starts to drain woken webhooks in order of arrival, with at most one drain per webhook. The delivery rows are the
@@ -33,8 +31,6 @@ const LONGEST_TIMER_MS = 3_600_000;
 export function startWakeUps({ concurrency, drain }: WakeUpOptions): WakeUps {
   const waiting = new Map<string, { readonly webhook: WebhookName; readonly dueMs: number }>();
   const running = new Map<string, Promise<void>>();
-  let timer: NodeJS.Timeout | undefined;
-  let isStopped = false;
 
   function wake(webhooks: readonly WebhookName[], inS = 0): void {
     const dueMs = performance.now() + inS * 1_000;
@@ -44,41 +40,37 @@ export function startWakeUps({ concurrency, drain }: WakeUpOptions): WakeUps {
       waiting.delete(webhook.webhookId);
       waiting.set(webhook.webhookId, { webhook, dueMs });
     }
-    beginDue();
+    loop.wake();
   }
 
-  function beginDue(): void {
-    clearTimeout(timer);
-    if (isStopped) return;
+  function beginDue(): Rest {
     const nowMs = performance.now();
     let nextMs = Number.POSITIVE_INFINITY;
     for (const [id, { webhook, dueMs }] of waiting) {
-      // Another drain starts when one ends.
-      if (running.size >= concurrency) return;
+      // The end of a drain starts another run.
+      if (running.size >= concurrency) break;
       if (running.has(id)) continue;
       if (dueMs <= nowMs) begin(webhook);
       else nextMs = Math.min(nextMs, dueMs);
     }
-    if (nextMs < Number.POSITIVE_INFINITY) {
-      timer = setTimeout(beginDue, Math.min(nextMs - nowMs, LONGEST_TIMER_MS));
-    }
+    return { againInMs: nextMs - nowMs };
   }
 
   function begin(webhook: WebhookName): void {
     waiting.delete(webhook.webhookId);
-    const draining = drain(webhook).then(async (inS) => {
-      if (!isStopped) await sleep(SHORTEST_PAUSE_MS);
+    const draining = drain(webhook).then((inS) => {
       running.delete(webhook.webhookId);
       wake(inS === undefined ? [] : [webhook], inS);
     });
     running.set(webhook.webhookId, draining);
   }
 
+  const loop = repeat(beginDue, { intervalMs: LONGEST_PAUSE_MS });
+
   return {
     wake,
     async stop() {
-      isStopped = true;
-      clearTimeout(timer);
+      await loop.stop();
       await Promise.all(running.values());
     },
   };

@@ -27,8 +27,8 @@ function replaceFile(text: string): void {
 
 const renamed = (name: string) => CATALOGUE.replace('name: Cards elsewhere', `name: ${name}`);
 
-it('a change of the catalogue right after startup takes effect', () => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+it('a change of the catalogue right after startup takes effect', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   const readAt = fileStamp(file);
   // Keeps the thread pool busy, so that a background read of the file's state would see the changed file.
   for (let i = 0; i < 16; i++) pbkdf2('', '', 300_000, 32, 'sha256', () => {});
@@ -41,15 +41,15 @@ it('a change of the catalogue right after startup takes effect', () => {
   });
   try {
     replaceFile(renamed('Changed at once'));
-    vi.advanceTimersByTime(2_500);
+    await vi.advanceTimersByTimeAsync(2_500);
     expect(replaced).toContain('Changed at once');
   } finally {
     stop();
   }
 });
 
-it('a partially written file does not take effect, even if it is a valid catalogue', () => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+it('a partially written file does not take effect, even if it is a valid catalogue', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   const replaced: (string | undefined)[] = [];
   const failures: unknown[] = [];
   const stop = startReloading({
@@ -60,11 +60,11 @@ it('a partially written file does not take effect, even if it is a valid catalog
   });
   const text = renamed('The whole file');
   writeFileSync(file, text.slice(0, text.indexOf('  - id: 3\n')));
-  vi.advanceTimersByTime(1_500);
+  await vi.advanceTimersByTimeAsync(1_500);
   writeFileSync(file, text);
-  vi.advanceTimersByTime(1_500);
+  await vi.advanceTimersByTimeAsync(1_500);
   expect(replaced).toEqual([]);
-  vi.advanceTimersByTime(500);
+  await vi.advanceTimersByTimeAsync(500);
   expect([replaced, failures]).toEqual([
     [parseCatalogue(text, 'catalogue').routes.at(-1)?.name],
     [undefined],

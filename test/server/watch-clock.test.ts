@@ -31,9 +31,9 @@ async function watched(aheadMs: number, times = 1, query = database.query): Prom
     };
   const clock = { compared: then(compared), failed: then(failed) };
   await withClockAhead(aheadMs, async () => {
-    const stop = watchClock({ database: { ...database, query }, clock }, { intervalMs: 10 });
+    const loop = watchClock({ database: { ...database, query }, clock }, { intervalMs: 10 });
     await done.promise;
-    await stop();
+    await loop.stop();
   });
 }
 

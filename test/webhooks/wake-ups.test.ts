@@ -24,21 +24,3 @@ it('a webhook whose drain always asks for another at once, or is woken all the t
   expect(drains).toBeGreaterThan(1);
   expect(drains).toBeLessThanOrEqual(Math.ceil((performance.now() - startedMs) / (SHORTEST_PAUSE_MS - 1)));
 });
-
-it('a drain that is due in months does not wake the process all the time', async () => {
-  let timers = 0;
-  const { setTimeout: real } = globalThis;
-  globalThis.setTimeout = ((...args: Parameters<typeof real>) => {
-    timers += 1;
-    return real(...args);
-  }) as typeof real;
-  try {
-    const wakeUps = startWakeUps({ concurrency: 4, drain: async () => undefined });
-    wakeUps.wake([WEBHOOK], 90 * 86_400);
-    await sleep(SHORTEST_PAUSE_MS);
-    await wakeUps.stop();
-    expect(timers).toBe(1);
-  } finally {
-    globalThis.setTimeout = real;
-  }
-});

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { type LeasedConnection, withinLease } from '#src/connectors/within-lease.ts';
-import { repeat } from '#src/repeat.ts';
+import { AGAIN, repeat } from '#src/repeat.ts';
 import { type LeasedCheck, takeDue, takeNamed } from '#src/store/engine/checks.ts';
 import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';
 import { type CheckDeps, checkTransaction } from './check-transaction.ts';
@@ -49,23 +49,21 @@ const BREATH_MS = 20;
  * @param options.intervalMs pause between searches for due transactions.
  */
 export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: number }): Checker {
-  let woken = Promise.withResolvers<void>();
-  let freed: Promise<void> | undefined;
-  const lanes = createLanes(() => woken.resolve());
+  const lanes = createLanes(() => loop.wake());
   const work = async (stop: AbortSignal, isEarly: boolean) => {
-    freed = undefined;
-    woken = Promise.withResolvers();
     const { busy, isMore } = await beginDue(deps, lanes, !isEarly, stop);
     // More checks may be due at connections without free slots.
-    if (busy.length > 0) freed = Promise.race(busy).then(() => setTimeout(BREATH_MS));
-    return isMore;
+    if (busy.length > 0)
+      void Promise.race(busy)
+        .then(() => setTimeout(BREATH_MS))
+        .then(loop.wake);
+    return isMore ? AGAIN : undefined;
   };
-  const sooner = () => (freed ? Promise.race([freed, woken.promise]) : woken.promise);
-  const stop = repeat(work, { ...options, sooner, onError: deps.checked.failed });
+  const loop = repeat(work, { ...options, onError: deps.checked.failed });
   return {
     wake: lanes.hand,
     async stop() {
-      await stop();
+      await loop.stop();
       await lanes.ended();
     },
   };

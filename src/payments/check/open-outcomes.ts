@@ -1,6 +1,6 @@
-import { setTimeout } from 'node:timers/promises';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { repeat } from '#src/repeat.ts';
 import {
   type AskableConnection,
   countOpenAttempts,
@@ -71,7 +71,6 @@ export type OpenOutcomesWatch = {
 
 const COUNT_LIMIT = 100_000;
 const COUNT_EVERY_MS = 12_500;
-const JITTER = 0.2;
 
 /**
  * Counts open outcomes periodically, even when the checker is busy, and reports those that this replica cannot look up:
@@ -102,20 +101,14 @@ export function watchOpenOutcomes(
     }
   }
 
-  const running = (async () => {
-    while (!stop.signal.aborted) {
-      // Jittered, so that replicas that start together do not count together.
-      const pauseMs = everyMs * (1 + JITTER * (2 * Math.random() - 1));
-      await setTimeout(pauseMs, undefined, { signal: stop.signal }).catch(() => {});
-      if (!stop.signal.aborted) await count(false);
-    }
-  })();
+  const { failed } = deps.openOutcomes;
+  const loop = repeat(() => count(false), { intervalMs: everyMs, isFirstLater: true, onError: failed });
 
   return {
     look: () => count(true),
     async stop() {
       stop.abort();
-      await running;
+      await loop.stop();
     },
   };
 }

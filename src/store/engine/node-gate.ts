@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { repeat } from '#src/repeat.ts';
 import type { Database, Statement } from './database.ts';
 import { DatabaseUnavailableError, NodeIllError } from './database-error.ts';
 import { scopeOf } from './statement-scope.ts';
@@ -45,7 +46,7 @@ const TIMING: GateTiming = {
 export type NodeGate = {
   readonly database: Database;
   /** Stops asking the nodes. */
-  stop(): void;
+  stop(): Promise<void>;
 };
 
 /** A running statement or transaction. */
@@ -184,11 +185,8 @@ export function createNodeGate(
   }
 
   // A list that cannot be read changes nothing: the statements fail for the same reason.
-  const looking = setInterval(() => void look().catch(() => {}), timing.lookEveryMs).unref();
-  return {
-    database: guarded,
-    stop: () => clearInterval(looking),
-  };
+  const looking = repeat(look, { intervalMs: timing.lookEveryMs, jitter: 0, onError: () => {} });
+  return { database: guarded, stop: looking.stop };
 }
 
 /** Counts the connections that each node's statements hold, and makes those above its share wait. */
