@@ -1,11 +1,11 @@
-import { pino, stdTimeFunctions } from 'pino';
+import type { Logger } from 'pino';
 import { describeError } from '#src/api/describe-error.ts';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
 import { readArguments } from '#src/commands/command-line.ts';
 import { explainFailure } from '#src/commands/explain-failure.ts';
-import { createLogWriter } from '#src/observe/log-writer.ts';
+import { createLog, createLogWriter } from '#src/observe/log-writer.ts';
 import { describeUnaskable } from '#src/payments/check/open-outcomes.ts';
 import { type BinTable, createBinTable } from '#src/payments/create/bin-table.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
@@ -63,10 +63,7 @@ async function start(): Promise<void> {
 /** Starts everything and returns. The process runs until a signal. */
 async function serve(config: Config): Promise<void> {
   const base = parent ? { worker: process.pid } : null;
-  const log = pino(
-    { level: config.logLevel, serializers: LOG_SERIALIZERS, base, timestamp: stdTimeFunctions.isoTime },
-    logWriter,
-  );
+  const log = createLog({ level: config.logLevel, serializers: LOG_SERIALIZERS, base }, logWriter);
   onSignals(log);
   if (parent) {
     const { address, warnings } = await serveHere(config, await parent.storage(), log);
@@ -105,7 +102,7 @@ async function serve(config: Config): Promise<void> {
 async function prepareDatabase(
   config: Config,
   { databaseUrl, keys }: Storage,
-  log: pino.Logger,
+  log: Logger,
   fixtureBins: BinTable | undefined,
 ): Promise<{ readonly sandboxKeys: number }> {
   const forStart = { maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log };
@@ -139,7 +136,7 @@ async function prepareDatabase(
 type Serving = { readonly address: string; readonly warnings: readonly string[] };
 
 /** Serves requests from this process. */
-async function serveHere(config: Config, storage: Storage, log: pino.Logger): Promise<Serving> {
+async function serveHere(config: Config, storage: Storage, log: Logger): Promise<Serving> {
   const readAt = fileStamp(config.catalogueFile);
   const catalogue = readCatalogue(config.catalogueFile);
   const { keys, databaseUrl } = storage;
@@ -170,7 +167,7 @@ async function serveHere(config: Config, storage: Storage, log: pino.Logger): Pr
 }
 
 /** Serves requests from worker processes. */
-async function serveByWorkers(config: Config, storage: Storage, log: pino.Logger): Promise<Serving> {
+async function serveByWorkers(config: Config, storage: Storage, log: Logger): Promise<Serving> {
   const workers = await startWorkers({ count: config.workers, storage, log });
   process.on('SIGHUP', workers.reload);
   ending.push(async () => {
@@ -180,7 +177,7 @@ async function serveByWorkers(config: Config, storage: Storage, log: pino.Logger
 }
 
 /** Returns the configured database with its keys, or starts an embedded one. */
-async function openStorage(config: Config, log: pino.Logger): Promise<Storage> {
+async function openStorage(config: Config, log: Logger): Promise<Storage> {
   const { databaseUrl, vaultKeys, hashKey } = config;
   if (databaseUrl && vaultKeys && hashKey) return { databaseUrl, keys: { vaultKeys, hashKey } };
   const dataDir = resolveDataDir({ explicit: config.dataDir, checkoutDir: CHECKOUT_DIR });
@@ -195,7 +192,7 @@ async function openStorage(config: Config, log: pino.Logger): Promise<Storage> {
   };
 }
 
-function onSignals(log: pino.Logger): void {
+function onSignals(log: Logger): void {
   let asked = false;
   // Once a catalogue is in force, this signal reloads it. Until then, the signal must not end the process, as it would
   // by default.

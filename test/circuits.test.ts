@@ -75,3 +75,33 @@ it('a connection that declines payments keeps its circuit closed', async () => {
   for (let i = 0; i < 4; i++) expect(await pay('4000000000009987')).toMatchObject({ status: 'DECLINED' });
   expect(await circuit()).toBe('CLOSED');
 });
+
+it('the log says once why the background probes of a connection with an open circuit fail', async () => {
+  const settings = 'settings: *acquirer-one';
+  const at = CATALOGUE.indexOf(settings, CATALOGUE.indexOf('- id: guarded-one'));
+  const gone = "settings: { base_url: 'http://127.0.0.1:1', timeout_ms: 10000, acquirer: ONE }";
+  await server.close();
+  server = await startTestServer({
+    catalogue: CATALOGUE.slice(0, at) + gone + CATALOGUE.slice(at + settings.length),
+    nowMs: () => nowMs,
+  });
+  clients.close();
+  clients = apiClients(server.url);
+  for (let i = 0; i < 3; i++)
+    expect(await pay()).toMatchObject({ connections: ['guarded-one', 'sandbox-two'] });
+  const lines = (text: string) =>
+    server.logLines
+      .map((line) => JSON.parse(line))
+      .filter(({ connection, msg }) => connection && msg.includes(text));
+  for (let probes = 1; probes <= 3; probes++) {
+    nowMs += PAUSE_MS * 2 ** (probes - 1);
+    await expect.poll(() => lines('circuit changed').length).toBe(1 + 2 * probes);
+  }
+  expect(lines('probe')).toEqual([
+    expect.objectContaining({
+      connection: 'guarded-one',
+      problem: expect.stringContaining('ECONNREFUSED'),
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    }),
+  ]);
+});

@@ -29,6 +29,12 @@ it('the service starts with only a data directory, prints what it serves, and ac
     expect([address, (await fetch(address)).status]).toEqual([address, 200]);
   }
   expect(await stop(service)).toBe(0);
+  const times = service.printed.stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line).time);
+  expect(times.length).toBeGreaterThan(1);
+  for (const time of times) expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   expect(postgresPid(DATA_DIR)).toBeUndefined();
   expect(service.printed.stderr.split('\n')).toEqual([
     `Payments service: ${service.url} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`,

@@ -80,7 +80,12 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
     maxInFlight: 100,
     identityKey: new Uint8Array(32),
     rates: createApprovalRates(),
-    observer: { conditionFailed: () => {}, circuitChanged: () => {}, connectionRetired: () => {} },
+    observer: {
+      conditionFailed: () => {},
+      circuitChanged: () => {},
+      probeFailed: () => {},
+      connectionRetired: () => {},
+    },
   });
   try {
     const connection = opened.connections.get(definition.id);

@@ -42,6 +42,8 @@ export type OpenCatalogueOptions = {
 export type CatalogueObserver = {
   conditionFailed(routeId: number, error: unknown): void;
   circuitChanged(connectionId: string, state: CircuitState): void;
+  /** Called when a background probe fails, once for each problem until the circuit closes. */
+  probeFailed(connectionId: string, problem: string): void;
   /** Called when a connection was removed from the catalogue. It is kept for checks until the process restarts. */
   connectionRetired(connectionId: string): void;
 };
@@ -99,6 +101,7 @@ export function openCatalogue(
     if (!settings) return;
     const guarded = guardConnection(connection, settings, {
       changed: (state) => observer.circuitChanged(id, state),
+      probeFailed: (problem) => observer.probeFailed(id, problem),
       ...(options.nowMs && { nowMs: options.nowMs }),
     });
     connections.set(id, guarded);

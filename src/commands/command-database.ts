@@ -1,5 +1,5 @@
-import { pino, stdTimeFunctions } from 'pino';
 import { CHECKOUT_DIR, type Config } from '#src/config.ts';
+import { createLog } from '#src/observe/log-writer.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { runningEmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/engine/database.ts';
@@ -40,7 +40,7 @@ export async function withDatabase<T>(
   work: (storage: CommandStorage) => Promise<T>,
   migrates = true,
 ): Promise<T> {
-  const log = pino({ level: 'error', timestamp: stdTimeFunctions.isoTime }, stderr);
+  const log = createLog({ level: 'error' }, stderr);
   const { url, dataDir } = findDatabase(config);
   const started = url || !dataDir ? undefined : await startEmbeddedPostgres({ dataDir, log });
   const database = openDatabase({

@@ -179,7 +179,12 @@ async function checkCatalogue(config: Config, catalogue: Catalogue, tell: Tell):
     identityKey: hashKeys(config.hashKey ?? new Uint8Array()).identityKey,
     variables: config.sandbox ? { SANDBOX_URL: 'http://127.0.0.1:1' } : {},
     rates: createApprovalRates(),
-    observer: { conditionFailed: () => {}, circuitChanged: () => {}, connectionRetired: () => {} },
+    observer: {
+      conditionFailed: () => {},
+      circuitChanged: () => {},
+      probeFailed: () => {},
+      connectionRetired: () => {},
+    },
   });
   try {
     const checks = catalogue.connections.map(async ({ id, settings }) => {

@@ -24,6 +24,8 @@ export type GuardedConnection = ProviderConnection & { readonly health: Connecti
 export type GuardOptions = {
   /** Called with each new state; must not throw. */
   readonly changed?: (state: CircuitState) => void;
+  /** Called when a background probe fails, once for each problem until the circuit closes; must not throw. */
+  readonly probeFailed?: (problem: string) => void;
   /** A clock that never goes back, in milliseconds; by default the process's own. */
   readonly nowMs?: () => number;
 };
@@ -40,17 +42,32 @@ const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', becaus
 export function guardConnection(
   connection: ProviderConnection,
   settings: BreakerSettings,
-  { changed = () => {}, nowMs = () => performance.now() }: GuardOptions = {},
+  { changed = () => {}, probeFailed = () => {}, nowMs = () => performance.now() }: GuardOptions = {},
 ): GuardedConnection {
   const { probe } = connection;
-  const circuit = createCircuit({ settings, isProbed: probe !== undefined, nowMs, changed });
+  let knownProblem: string | undefined;
+  const circuit = createCircuit({
+    ...{ settings, isProbed: probe !== undefined, nowMs },
+    changed(state) {
+      if (state === 'CLOSED') knownProblem = undefined;
+      changed(state);
+    },
+  });
   let probing = Promise.resolve();
+
+  function noteProblem(problem: string): void {
+    if (problem !== knownProblem) probeFailed(problem);
+    knownProblem = problem;
+  }
 
   function probeIfDue(): void {
     const admission = probe && circuit.admitProbe();
     if (!admission) return;
-    probing = Promise.try(probe)
-      .catch(() => false)
+    probing = Promise.try(probe, noteProblem)
+      .catch((error) => {
+        noteProblem(String(error));
+        return false;
+      })
       .then((isThere) => circuit.report(admission, isThere));
   }
 

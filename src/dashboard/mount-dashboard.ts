@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type AddressShare, limitAtOnce } from '#src/api/limit-at-once.ts';
+import { addressGroup } from '#src/api/shares.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { unaskableOf } from '#src/payments/check/open-outcomes.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
@@ -13,6 +14,7 @@ import {
   listRecentRecords,
   listTroubledWebhooks,
 } from '#src/store/tables/open-work.ts';
+import { createTokenBuckets } from '#src/token-buckets.ts';
 import { auditPage } from './audit-page.ts';
 import { cataloguePage } from './catalogue-page.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';
@@ -23,7 +25,6 @@ import { paymentsPage, type SearchDeps } from './payments-page.ts';
 import { explainedRoute, routeForm } from './route-page.ts';
 import type { ShownCatalogue } from './route-picture.ts';
 import { createSessions, type OperatorKeys, type Sessions } from './session.ts';
-import { createSignInLimit } from './sign-in-limit.ts';
 import { nextOf, signInPage } from './sign-in-page.ts';
 import { type Cookie, type Page, preparePages, sendPage, sessionCookie, visits } from './visit.ts';
 import { deliverFailedAgain, webhookPage } from './webhook-page.ts';
@@ -101,13 +102,19 @@ function mountAssets(scope: FastifyInstance): void {
   }
 }
 
+/**
+ * Number of wrong keys that one address may try before it has to wait for the next try. A key has 128 random bits and
+ * cannot be guessed; the limit only keeps the log readable.
+ */
+const WRONG_KEYS = { burst: 5, everyMs: 20_000 };
+
 function mountSignIn(
   scope: FastifyInstance,
   { database, clientAddress }: DashboardDeps,
   sessions: Sessions,
   cookie: Cookie,
 ): void {
-  const limit = createSignInLimit();
+  const takeTry = createTokenBuckets();
   const failedSignIns = createFailedSignIns((from, tries) => addFailedSignIns(database, from, tries));
   const title = 'Sign in';
   const actorAt = (actor: string, request: FastifyRequest) => `${actor} from ${clientAddress(request)}`;
@@ -127,23 +134,29 @@ function mountSignIn(
     const next = nextOf(form.get('next') ?? '');
     const refuse = (status: number, text: string) =>
       sendPage(reply, { title, status, content: signInPage(next, text) }, undefined);
-    // Only callers with wrong keys have to wait: an operator may share an attacker's address.
-    const session = await sessions.begin(form.get('key')?.trim() ?? '', cookie.read(request));
+    const address = clientAddress(request);
+    // Counted before anything is awaited, so that tries at the same time count too. A correct key is always accepted, and
+    // gives its try back: an operator may share an attacker's address.
+    const { waitMs, giveBack = () => {} } = takeTry([{ ...WRONG_KEYS, name: addressGroup(address) }]);
+    const begun = sessions.begin(form.get('key')?.trim() ?? '', cookie.read(request));
+    const session = await begun.catch((error) => {
+      giveBack();
+      throw error;
+    });
     if (!session) {
-      const address = clientAddress(request);
       // The key is refused even if the attempt cannot be recorded.
       await failedSignIns
         .add(address)
         .catch((err) => request.log.error({ err }, 'a failed sign-in could not be recorded'));
-      const waitS = limit.waitS(address);
-      if (waitS > 0) {
+      if (waitMs > 0) {
+        const waitS = Math.ceil(waitMs / 1_000);
         reply.header('retry-after', waitS);
         return refuse(429, `Too many wrong keys. Try again in ${waitS} seconds.`);
       }
-      limit.failed(address);
       request.log.warn({ remote_address: address }, 'authentication failed');
       return refuse(401, 'This is not an operator key.');
     }
+    giveBack();
     const actor = actorAt(session.actor, request);
     await recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-in', detail: session.role });
     return reply.headers({ ...FRAME_HEADERS, 'set-cookie': cookie.set(session.token) }).redirect(next, 303);

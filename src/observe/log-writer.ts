@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events';
-import { type DestinationStream, pino } from 'pino';
+import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 
 /** A destination for log lines that writes several lines at once. */
 export type LogWriter = DestinationStream & {
@@ -96,6 +96,11 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     },
   };
   return writer;
+}
+
+/** Creates a log, whose lines have ISO 8601 times in UTC. */
+export function createLog(options: LoggerOptions, destination: DestinationStream): Logger {
+  return pino({ ...options, timestamp: stdTimeFunctions.isoTime }, destination);
 }
 
 /** Waits for an event. @returns false if neither the event nor an error occurred in time. */

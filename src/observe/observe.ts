@@ -186,6 +186,9 @@ export function observeCatalogue(log: Logger): CatalogueObserver {
     circuitChanged(connection, state) {
       log.warn({ connection, state }, 'circuit changed');
     },
+    probeFailed(connection, problem) {
+      log.warn({ connection, problem }, 'the probe of a connection with an open circuit failed');
+    },
     connectionRetired(connection) {
       log.warn({ connection }, 'connection removed from the catalogue; kept for checks until the restart');
     },

@@ -31,6 +31,7 @@ const open = (text: string, predecessor?: OpenedCatalogue, over: Over = {}) =>
       observer: {
         conditionFailed: () => {},
         circuitChanged: () => {},
+        probeFailed: () => {},
         connectionRetired: (id) => retired.push(id),
       },
     },

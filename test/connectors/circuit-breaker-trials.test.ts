@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CIRCUIT_OPEN, guarded, later, OUTCOMES, settled } from './guarded-connection.ts';
+import { CIRCUIT_OPEN, guarded, later, OUT_OF_REACH, OUTCOMES, settled } from './guarded-connection.ts';
 
 const { approved, declined, unknown, turnedAway } = OUTCOMES;
 
@@ -164,6 +164,32 @@ describe('circuits of providers that can be probed', () => {
     health.probeIfDue();
     expect(health.isAvailable()).toBe(false);
     expect(probes).toHaveLength(2);
+  });
+
+  it('a circuit reports the problem of a failed probe once, and again after it has been closed', async () => {
+    const { open, make, probes, problems, health } = guarded({ probed: true });
+    await open();
+    for (const [i, pauseMs] of [1_000, 2_000, 4_000].entries()) {
+      later(pauseMs);
+      health.probeIfDue();
+      await probes[i]?.end(false);
+    }
+    expect(problems).toEqual([OUT_OF_REACH]);
+    later(8_000);
+    health.probeIfDue();
+    await probes[3]?.fail();
+    expect(problems).toEqual([OUT_OF_REACH, 'Error: broke its contract']);
+
+    later(16_000);
+    health.probeIfDue();
+    await probes[4]?.end(true);
+    await make(approved);
+    expect(health.state()).toBe('CLOSED');
+    await open();
+    later(1_000);
+    health.probeIfDue();
+    await probes[5]?.end(false);
+    expect(problems).toEqual([OUT_OF_REACH, 'Error: broke its contract', OUT_OF_REACH]);
   });
 
   it('a circuit with a probe waits for a probe in progress before it closes', async () => {

@@ -32,7 +32,12 @@ it.each([
     maxInFlight: 1_000,
     identityKey: new Uint8Array(32),
     rates: createApprovalRates(),
-    observer: { conditionFailed: () => {}, circuitChanged: () => {}, connectionRetired: () => {} },
+    observer: {
+      conditionFailed: () => {},
+      circuitChanged: () => {},
+      probeFailed: () => {},
+      connectionRetired: () => {},
+    },
   });
   const connection = catalogue.connections.get(id);
   expect(connection?.capabilities).toMatchObject(can);

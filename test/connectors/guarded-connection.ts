@@ -4,7 +4,7 @@ import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { BreakerSettings, CircuitState } from '#src/connectors/circuit.ts';
 import { guardConnection } from '#src/connectors/circuit-breaker.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection, ReportProblem } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { cardAttempt } from './attempts.ts';
 
@@ -32,6 +32,9 @@ export const CIRCUIT_OPEN: Outcome = {
   detail: 'circuit open',
   because: 'circuit_open',
 };
+
+/** The problem that a failed probe reports. */
+export const OUT_OF_REACH = 'nothing was sent (ECONNREFUSED)';
 
 let nowMs = 0;
 
@@ -75,6 +78,12 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
   const probes = heldCalls<boolean>();
   const lookedUp: string[] = [];
   const states: CircuitState[] = [];
+  const problems: string[] = [];
+  const probe = (report?: ReportProblem) =>
+    probes.call().then((isThere) => {
+      if (!isThere) report?.(OUT_OF_REACH);
+      return isThere;
+    });
   const inner: ProviderConnection = {
     identity: 'scripted',
     capabilities: CARDS_ONLY,
@@ -84,7 +93,7 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
     complete: async () => OUTCOMES.approved,
     readNotification: undefined,
     pay: payments.call,
-    probe: probed ? probes.call : undefined,
+    probe: probed ? probe : undefined,
     lookUp: async ({ transactionId }) => {
       lookedUp.push(transactionId);
       return OUTCOMES.unknown;
@@ -95,7 +104,11 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
   const connection = guardConnection(
     inner,
     { failureRate: 0.5, minCalls: 2, windowMs: 10_000, openMs: 1_000, ...settings },
-    { changed: (state) => states.push(state), nowMs: () => nowMs },
+    {
+      changed: (state) => states.push(state),
+      probeFailed: (problem) => problems.push(problem),
+      nowMs: () => nowMs,
+    },
   );
 
   /** Starts a payment; `sent` is the call that the inner connection received, if any. */
@@ -117,6 +130,7 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
     payments: payments.calls,
     lookedUp,
     states,
+    problems,
     begin,
     make,
     open: () => make(OUTCOMES.unknown, OUTCOMES.unknown),

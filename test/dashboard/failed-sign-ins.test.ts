@@ -3,18 +3,22 @@ import { expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import { OWN_FORM, signIn } from '../support/dashboard.ts';
 import { onService, server, tables } from '../support/on-service.ts';
-import { failWrites } from '../support/tables.ts';
+import { failWrites, WAITING } from '../support/tables.ts';
 
 const trustedProxies = new BlockList();
 trustedProxies.addAddress('127.0.0.1');
 
-onService({ config: { trustedProxies } });
+// One address may have all the slots, so that its tries at the same time are all answered.
+onService({ config: { trustedProxies, addressSharePercent: 100 } });
 
-async function tryWrongKey(from: string): Promise<number> {
+const tryWrongKey = (from: string) => trySignIn('op_guessed_wrong', from);
+
+async function trySignIn(key: string, from: string): Promise<number> {
   const response = await fetch(`${server.url}/dashboard/sign-in`, {
     method: 'POST',
     headers: { ...OWN_FORM, 'x-forwarded-for': from },
-    body: new URLSearchParams({ key: 'op_guessed_wrong' }),
+    body: new URLSearchParams({ key }),
+    redirect: 'manual',
   });
   return response.status;
 }
@@ -26,6 +30,20 @@ const entries = () =>
   );
 const triesOf = (found: readonly { readonly [column: string]: unknown }[]) =>
   found.reduce((sum, { detail }) => sum + Number(/^tries: (\d+)$/.exec(String(detail))?.[1]), 0);
+
+it('of eight wrong keys tried at the same time, five are compared and three have to wait; a correct key never has to', async () => {
+  await tables.query('BEGIN');
+  await tables.query('LOCK TABLE audit_log IN EXCLUSIVE MODE');
+  const tries = Array.from({ length: 8 }, () => tryWrongKey('203.0.113.9'));
+  await expect.poll(() => tables.query(WAITING)).not.toEqual([]);
+  await tables.query('COMMIT');
+  expect((await Promise.all(tries)).sort()).toEqual([...Array(5).fill(401), ...Array(3).fill(429)]);
+  for (let i = 0; i < 8; i++) {
+    expect(await trySignIn(SANDBOX_OPERATOR_KEY, '203.0.113.9')).toBe(303);
+    expect(await trySignIn(SANDBOX_OPERATOR_KEY, '203.0.113.10')).toBe(303);
+  }
+  expect(await tryWrongKey('203.0.113.10')).toBe(401);
+});
 
 it('failed sign-ins are audited per address and minute, including throttled ones, but without the key', async () => {
   const tries = Array.from({ length: 8 }, () => tryWrongKey('203.0.113.7'));

@@ -3,7 +3,6 @@ import type { FastifyRequest } from 'fastify';
 import { describe, expect, it } from 'vitest';
 import { PaymentSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { type Overview, overviewPage } from '#src/dashboard/overview-page.ts';
-import { createSignInLimit } from '#src/dashboard/sign-in-limit.ts';
 import { sessionCookie } from '#src/dashboard/visit.ts';
 import { htmlText } from '#src/web/html.ts';
 
@@ -68,35 +67,6 @@ describe('the overview', () => {
     expect(cellsOf({ ...QUIET, payments }, 'Declines by reason ')).toEqual([
       ['DO NOT HONOR', '2', '100.0 %'],
     ]);
-  });
-});
-
-describe('throttling after wrong operator keys', () => {
-  it('wrong operator keys throttle only their own address', () => {
-    let nowMs = 0;
-    const limit = createSignInLimit(() => nowMs);
-    for (let i = 0; i < 5; i++) {
-      expect(limit.waitS('192.0.2.1')).toBe(0);
-      limit.failed('192.0.2.1');
-    }
-    expect([limit.waitS('192.0.2.1'), limit.waitS('192.0.2.2')]).toEqual([20, 0]);
-    nowMs = 20_000;
-    expect(limit.waitS('192.0.2.1')).toBe(0);
-  });
-
-  it('wrong operator keys count against an IPv6 address’s /64 network, since one host can use the whole network', () => {
-    const limit = createSignInLimit(() => 0);
-    for (let i = 0; i < 5; i++) limit.failed(`2001:db8:1:2:0:0:0:${i}`);
-    expect([limit.waitS('2001:db8:1:2:a:b:c:d'), limit.waitS('2001:db8:1:3:0:0:0:1')]).toEqual([20, 0]);
-    for (let i = 0; i < 5; i++) limit.failed(`2001:db8::${i}:0:0:1`);
-    expect([limit.waitS('2001:db8::a:b:c:d'), limit.waitS('2001:db8:0:1::1')]).toEqual([20, 0]);
-  });
-
-  it('wrong operator keys throttle an address even after a flood from many others', () => {
-    const limit = createSignInLimit(() => 0);
-    for (let i = 0; i < 20_000; i++) limit.failed(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
-    for (let i = 0; i < 5; i++) limit.failed('192.0.2.1');
-    expect(limit.waitS('192.0.2.1')).toBe(20);
   });
 });
 

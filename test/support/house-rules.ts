@@ -43,6 +43,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/new-id',
     'src/keyed-hash',
     'src/repeat',
+    'src/token-buckets',
     'src/rename-durably',
     'src/service-error',
     'src/config',

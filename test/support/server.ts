@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { type Logger, pino } from 'pino';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
 import { parseCatalogue, readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
+import { createLog } from '#src/observe/log-writer.ts';
 import { createBinTable } from '#src/payments/create/bin-table.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
 import { createServer } from '#src/server/server.ts';
@@ -55,7 +55,7 @@ export async function startTestServer(
     hashKey: randomBytes(32),
   };
   const logLines: string[] = [];
-  const log: Logger = pino(
+  const log = createLog(
     { level: 'trace', serializers: LOG_SERIALIZERS, base: null },
     { write: (line: string) => logLines.push(line) },
   );

@@ -2,17 +2,18 @@ import type { NotificationReading, ReadNotification } from '#src/connectors/conn
 import { bodyOf } from '#src/connectors/provider-answer.ts';
 import { forged } from '#src/connectors/provider-signature.ts';
 import type { Secret } from '#src/secret.ts';
+import { createTokenBuckets } from '#src/token-buckets.ts';
 import { createCertificates } from './certificates.ts';
 import { withOurTransactions } from './disputes.ts';
 import { readUnverified, type Unverified } from './notifications.ts';
 import type { PayPalSettings } from './settings.ts';
 import type { ApiRequest, Send } from './to-provider.ts';
 
-/** Limits on notifications with unknown certificates that turn out to be forged. */
-const FAILURES = {
-  ofAddress: { burst: 40, everyMs: 30_000 },
-  ofAll: { burst: 80, everyMs: 5_000 },
-};
+/** Limits on notifications with unknown certificates that turn out to be forged, of all clients and of one. */
+const failuresFrom = (address: string) => [
+  { name: '', burst: 80, everyMs: 5_000 },
+  { name: `from ${address}`, burst: 40, everyMs: 30_000 },
+];
 
 const sendAgain = (detail: string): NotificationReading => ({ kind: 'send_again', detail });
 
@@ -30,12 +31,13 @@ export function createVerification(
   proxy?: Secret,
 ): { readonly readNotification: ReadNotification; readonly close: () => Promise<void> } {
   const certificates = createCertificates(settings, proxy);
-  const takeFailure = createFailureBudget(FAILURES);
+  const takeFailure = createTokenBuckets();
 
   async function verify(unverified: Unverified, from: string, nowMs: number): Promise<Verdict> {
     const { certificateUrl, isSignedWith, requests } = unverified;
     const isKnown = certificates.isKnown(certificateUrl, nowMs);
-    const giveBack = isKnown ? () => {} : takeFailure(from);
+    // Only failures use up the budget, so a provider that sends genuine notifications is not limited.
+    const giveBack = isKnown ? () => {} : takeFailure(failuresFrom(from)).giveBack;
     if (!giveBack) return sendAgain('too many notifications with unknown certificates were forged');
     const key = await certificates.keyOf(certificateUrl, nowMs);
     const result = key ? judged(isSignedWith(key)) : await askPayPal(requests, begin());
@@ -69,46 +71,4 @@ async function askPayPal(requests: readonly ApiRequest[], send: Send): Promise<V
     }
   }
   return judged(false);
-}
-
-/** Limit on failed verifications: a burst after a pause, and one more after each pause of `everyMs`. */
-type FailureLimit = { readonly burst: number; readonly everyMs: number };
-
-/** Number of addresses at which those without recent failures are dropped from memory. */
-const MANY_ADDRESSES = 1_000;
-const ALL = '';
-
-/**
- * Creates the budget for verifications that cost a request to the provider and may fail, for each client address and
- * for all together. Only failures use it up, so a provider that sends genuine notifications is not limited.
- *
- * @param nowMs reads a monotonic clock.
- * @returns a function that takes a failure from the budget before the verification. It returns a function that gives it
- *   back if the verification did not fail, or undefined if the budget is used up.
- */
-export function createFailureBudget(
-  limits: { readonly ofAddress: FailureLimit; readonly ofAll: FailureLimit },
-  nowMs: () => number = () => performance.now(),
-): (address: string) => (() => void) | undefined {
-  // A budget is stored as the time at which it will be whole again (GCRA, ITU-T I.371).
-  const wholeAtMs = new Map<string, number>();
-
-  return (address) => {
-    const now = nowMs();
-    if (wholeAtMs.size > MANY_ADDRESSES) {
-      for (const [name, whole] of wholeAtMs) if (whole <= now) wholeAtMs.delete(name);
-    }
-    const budgets = [
-      { name: ALL, ...limits.ofAll },
-      { name: `from ${address}`, ...limits.ofAddress },
-    ].map(({ name, burst, everyMs }) => {
-      const wholeAt = Math.max(wholeAtMs.get(name) ?? now, now) + everyMs;
-      return { name, everyMs, wholeAt, isUsedUp: wholeAt - burst * everyMs > now };
-    });
-    if (budgets.some(({ isUsedUp }) => isUsedUp)) return undefined;
-    for (const { name, wholeAt } of budgets) wholeAtMs.set(name, wholeAt);
-    return () => {
-      for (const { name, everyMs } of budgets) wholeAtMs.set(name, (wholeAtMs.get(name) ?? now) - everyMs);
-    };
-  };
 }

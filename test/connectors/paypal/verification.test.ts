@@ -3,7 +3,6 @@ import tls from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { trustedKey } from '#src/connectors/paypal/certificates.ts';
-import { createFailureBudget } from '#src/connectors/paypal/verification.ts';
 import { openedForEach } from '../under-test.ts';
 import { FAKE_CHAINS, FAKE_ROOT_FILE, FAKE_WEBHOOK_ID } from './fake-paypal.ts';
 import { openPayPal } from './paypal-under-test.ts';
@@ -134,35 +133,5 @@ describe('the verification of notifications with a certificate', () => {
     }
     expect(two.seen(VERIFY)).toBe(0);
     await two.close();
-  });
-});
-
-describe('the budget for failed verifications', () => {
-  const limits = { ofAddress: { burst: 2, everyMs: 1_000 }, ofAll: { burst: 3, everyMs: 100 } };
-
-  it('each address and all together have a budget, which failures use up and time restores', () => {
-    let nowMs = 5_000;
-    const take = createFailureBudget(limits, () => nowMs);
-    const taken = (address: string) => take(address) !== undefined;
-    expect([taken('a'), taken('a'), taken('a'), taken('b'), taken('c')]).toEqual([
-      true,
-      true,
-      false,
-      true,
-      false,
-    ]);
-    nowMs += 100;
-    expect([taken('a'), taken('c')]).toEqual([false, true]);
-    nowMs += 900;
-    expect(taken('a')).toBe(true);
-  });
-
-  it('a verification that did not fail uses up nothing', () => {
-    const take = createFailureBudget(limits, () => 5_000);
-    for (let i = 0; i < 100; i++) {
-      const giveBack = take('a');
-      expect(giveBack).toBeDefined();
-      giveBack?.();
-    }
   });
 });
