@@ -78,6 +78,9 @@ async function runAll(): Promise<void> {
   const together = [4, 5, 5].map((version) => changeOf(attempt, `TOGETHER ${version}`, { version }));
   await Promise.all(together.map((change) => writeChange(database, change)));
 
+  const beside = [1, 2, 3].map(() => attemptToClaim());
+  await Promise.all(beside.map(({ claim }) => claimGrouped(database, claim)));
+
   // As on a distributed database.
   const distributed = { ...database, isDistributed: true };
   const more = [1, 2, 3].map(() => attemptToClaim());
@@ -145,9 +148,10 @@ const FUNCTIONS = [
     'claim_operation_1',
     'claim_payment_1',
     'claim_payments_1',
+    'claim_payments_of_account_1',
     'raise_lost_1',
     'relay_events_1',
     'uuid_v7_1',
   ],
-  ...['write_change_1', 'write_changes_1', 'write_outcomes_1'],
+  ...['write_change_1', 'write_outcomes_1', 'write_outcomes_of_account_1'],
 ];

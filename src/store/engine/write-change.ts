@@ -142,7 +142,7 @@ const OUTCOMES: ForMany = {
   ofAny: { name: 'write_outcomes', text: `SELECT * FROM write_outcomes_1(${arraysOf(PLAIN)})` },
   ofAccount: {
     name: 'write_outcomes_of_account',
-    text: `SELECT * FROM write_changes_1(${arraysOfAccount(PLAIN)})`,
+    text: `SELECT * FROM write_outcomes_of_account_1(${arraysOfAccount(PLAIN)})`,
   },
 };
 

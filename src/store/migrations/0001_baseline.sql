@@ -578,9 +578,61 @@ CREATE FUNCTION uuid_v7_1() RETURNS uuid LANGUAGE sql VOLATILE AS $$
     || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
 $$;
 
--- Claims a payment's idempotency key, and inserts the payment with its first attempt, before the attempt is sent. Returns false
--- if the key already exists. The same call uses the checkout session and the one-time token: if the session has changed, expired
--- or reached its limit of payments, or the token is used or gone, a constraint is violated and nothing is written.
+-- Rolls back a write if the writer has lost its transaction; the error has its own code.
+CREATE FUNCTION raise_lost_1() RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'another worker holds the transaction' USING ERRCODE = 'PLOST';
+END $$;
+
+-- Payments are claimed, and changes written, by functions in two forms: for one row, with everything that may go with it,
+-- and for many plain rows, in one statement. Each form costs PostgreSQL much less than the other would for its number of
+-- rows (docs/departures.md). Both are composed of these texts, so that they cannot say different things: a name in a text,
+-- such as the_payment, is a parameter of the one form, and a column of the other form's input.
+DO $compose$
+DECLARE
+  texts text[] := ARRAY[
+    ['<payment columns>', $text$
+      account_id, id, idempotency_key, request_hash, request_shape, status, record, merchant_order_id, card_last_four,
+      card_fingerprint, created_at, currency, amount_minor_units, country, method_type, category, card_brand,
+      customer_id, payer_email_hash, payer_document_hash$text$],
+    ['<payment values>', $text$
+      the_account, the_payment, the_key, the_hash, the_shape, the_status, the_record, the_order, the_last_four,
+      the_fingerprint, created, the_currency, the_minor_units, the_country, the_method_type, the_category, the_brand,
+      the_customer, the_email_hash, the_document_hash$text$],
+    ['<attempt columns>', $text$
+      account_id, id, payment_id, type, connection_id, connection_identity, status, amount_minor_units, currency,
+      capture, merchant_reference, vaulted_token, method_kind, payer_due_at, catalogue_version, check_at$text$],
+    ['<attempt values>', $text$
+      the_account, the_transaction, the_payment, the_type, the_connection, the_identity, the_transaction_status,
+      the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, the_method_kind,
+      the_payer_due_at, coalesce(the_catalogue_version, 0), leased_until$text$],
+    ['<payment set>', $text$
+      status = new_status, record = new_record, version = p.version + 1, updated_at = written_at,
+      response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END,
+      response = coalesce(p.response, new_response),
+      event_sequence = p.event_sequence + CASE WHEN new_event IS NULL THEN 0 ELSE 1 END$text$],
+    -- The version guards every write; the fence guards a write that leaves the outcome open.
+    ['<may be written>', $text$
+      p.version = the_version AND (NOT is_fenced OR the_fence = (
+        SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = the_transaction))$text$],
+    -- If the fence differs, another worker or news about the transaction has already set its next check.
+    ['<transaction set>', $text$
+      status = new_transaction_status, reference = coalesce(new_reference, t.reference),
+      provider_payment_id = coalesce(new_provider_payment_id, t.provider_payment_id), updated_at = written_at,
+      awaits_payer = new_awaits_payer, fence = t.fence + 1,
+      succeeded_at = CASE WHEN new_transaction_status = 'SUCCEEDED' THEN coalesce(t.succeeded_at, written_at)
+        ELSE t.succeeded_at END,
+      check_at = CASE WHEN t.fence = the_fence THEN checked_at ELSE t.check_at END$text$],
+    -- The writer's new token, null if another worker holds the transaction; and whether the write is lost because of that.
+    ['<held>', $text$
+      CASE WHEN t.fence = the_fence + 1 THEN t.fence END AS fence,
+      is_fenced AND t.fence <> the_fence + 1 AS is_lost$text$]
+  ];
+  -- Claims a payment's idempotency key, and inserts the payment with its first attempt, before the attempt is sent.
+  -- Returns false if the key already exists. The same call uses the checkout session and the one-time token: if the
+  -- session has changed, expired or reached its limit of payments, or the token is used or gone, a constraint is
+  -- violated and nothing is written.
+  claim_payment text := $function$
 CREATE FUNCTION claim_payment_1(
   the_account uuid,
   the_payment uuid,
@@ -629,21 +681,12 @@ DECLARE
   leased_until timestamptz := now() + make_interval(secs => lease_s);
   found_id uuid;
 BEGIN
-  INSERT INTO payment (account_id, id, idempotency_key, request_hash, request_shape, status, record, merchant_order_id,
-    card_last_four, card_fingerprint, created_at, currency, amount_minor_units, country, method_type, category, card_brand,
-    customer_id, payer_email_hash, payer_document_hash)
-  VALUES (the_account, the_payment, the_key, the_hash, the_shape, the_status, the_record, the_order, the_last_four,
-    the_fingerprint, created, the_currency, the_minor_units, the_country, the_method_type, the_category, the_brand,
-    the_customer, the_email_hash, the_document_hash)
+  INSERT INTO payment (<payment columns>) VALUES (<payment values>)
   ON CONFLICT (account_id, idempotency_key) DO NOTHING;
   IF NOT FOUND THEN
     RETURN false;
   END IF;
-  INSERT INTO transaction (account_id, id, payment_id, type, connection_id, connection_identity, status, amount_minor_units,
-    currency, capture, merchant_reference, vaulted_token, method_kind, payer_due_at, catalogue_version, check_at)
-  VALUES (the_account, the_transaction, the_payment, the_type, the_connection, the_identity, the_transaction_status,
-    the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, the_method_kind, the_payer_due_at,
-    the_catalogue_version, leased_until);
+  INSERT INTO transaction (<attempt columns>) VALUES (<attempt values>);
 
   IF card_shown IS NOT NULL THEN
     -- Deleting the customer conflicts with this lock: the deletion either waits and then erases the card, or comes
@@ -673,12 +716,12 @@ BEGIN
     INSERT INTO single_use (account_id, object_id, payment_id) VALUES (the_account, found_id, the_payment);
   END IF;
   RETURN true;
-END $$;
-
--- Claims many plain payments of one account, in order, and returns those that are claimed. A distributed engine runs the
--- call on the account's node; elsewhere one statement for many accounts costs less.
+END $$
+$function$;
+  -- Claims many plain payments in one statement, and returns those that are claimed.
+  claim_payments text := $function$
 CREATE FUNCTION claim_payments_1(
-  the_account uuid,
+  the_accounts uuid[],
   the_payments uuid[],
   the_keys text[],
   the_hashes bytea[],
@@ -688,7 +731,7 @@ CREATE FUNCTION claim_payments_1(
   the_orders text[],
   the_last_fours text[],
   the_fingerprints uuid[],
-  created timestamptz[],
+  times timestamptz[],
   the_countries text[],
   the_method_types text[],
   the_categories text[],
@@ -710,112 +753,42 @@ CREATE FUNCTION claim_payments_1(
   payers_due_at timestamptz[],
   leases_s float8[],
   the_catalogue_versions integer[] DEFAULT NULL
-) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+) RETURNS SETOF uuid LANGUAGE plpgsql ROWS 16
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
 BEGIN
-  FOR i IN 1 .. cardinality(the_payments) LOOP
-    IF claim_payment_1(the_account, the_payments[i], the_keys[i], the_hashes[i], the_shapes[i], the_statuses[i],
-      the_records[i], the_orders[i], the_last_fours[i], the_fingerprints[i], created[i], the_countries[i],
-      the_method_types[i], the_categories[i], the_brands[i], the_customers[i], the_email_hashes[i], the_document_hashes[i],
-      the_transactions[i], the_transaction_statuses[i], the_types[i], the_connections[i], the_identities[i],
-      the_minor_units[i], the_currencies[i], are_captures[i], the_merchant_references[i], the_methods[i],
-      the_method_kinds[i], payers_due_at[i], leases_s[i], coalesce(the_catalogue_versions[i], 0)) THEN
-      RETURN NEXT the_payments[i];
-    END IF;
-  END LOOP;
-END $$;
-
--- Claims an operation: reserves its amount, opens it and inserts its transaction. The first statement checks the limits
--- against the rows, so no claim exceeds them, whatever its caller read earlier and whoever else claims. Returns false
--- if the claim is refused. A key that another operation holds violates the unique index, which rolls everything back. A
--- merchant's reference can be used once per payment and method. It needs no index, since every claim changes the
--- version that other claims check.
-CREATE FUNCTION claim_operation_1(
-  the_account uuid,
-  the_payment uuid,
-  -- The version of the payment on which the operation was planned.
-  the_version integer,
-  the_status text,
-  the_record bytea,
-  the_transaction uuid,
-  -- CAPTURE, CANCEL or REFUND.
-  the_type text,
-  -- The purchase or authorization; for a cancel that is not final, the attempt to close.
-  the_base uuid,
-  -- The transaction that the operation acts on.
-  the_parent uuid,
-  the_connection text,
-  the_identity text,
-  the_minor_units bigint,
-  the_currency text,
-  is_final boolean,
-  lease_s float8,
-  the_method text,
-  the_key text,
-  the_hash bytea,
-  the_shape bytea,
-  the_merchant_reference text,
-  the_catalogue_version integer DEFAULT 0
-) RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-  leased_until timestamptz := now() + make_interval(secs => lease_s);
-  claimed_at timestamptz := now();
-BEGIN
-  UPDATE payment p
-  SET open_operation = the_transaction, version = p.version + 1, status = the_status, record = the_record,
-    updated_at = claimed_at,
-    response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END
-  FROM transaction base
-  WHERE p.account_id = the_account AND p.id = the_payment AND p.version = the_version AND p.open_operation IS NULL
-    AND base.account_id = the_account AND base.id = the_base AND base.payment_id = the_payment
-    AND CASE
-      WHEN the_type = 'CANCEL' AND NOT is_final THEN base.status IN ('CREATED', 'PENDING') AND base.awaits_payer
-      WHEN base.status <> 'SUCCEEDED' THEN false
-      WHEN the_type = 'CAPTURE' THEN
-        NOT base.capture AND NOT p.released AND p.captured_minor_units + the_minor_units <= base.amount_minor_units
-      WHEN the_type = 'CANCEL' THEN
-        NOT base.capture AND NOT p.released AND p.captured_minor_units < base.amount_minor_units
-      WHEN the_type = 'REFUND' THEN
-        p.refunded_minor_units + the_minor_units
-          <= CASE WHEN base.capture THEN base.amount_minor_units ELSE p.captured_minor_units END
-        AND the_minor_units + (
-          SELECT coalesce(sum(r.amount_minor_units), 0) FROM transaction r
-          WHERE r.account_id = the_account AND r.payment_id = the_payment AND r.type = 'REFUND' AND r.parent_id = the_parent
-            AND r.status IN ('SUCCEEDED', 'PENDING')
-        ) <= (
-          SELECT t.amount_minor_units FROM transaction t
-          WHERE t.account_id = the_account AND t.id = the_parent AND t.payment_id = the_payment
-        )
-      ELSE false
-    END
-    AND NOT EXISTS (
-      SELECT 1 FROM transaction o
-      WHERE o.account_id = the_account AND o.payment_id = the_payment AND o.method = the_method
-        AND o.merchant_reference = the_merchant_reference
-    );
-  IF NOT FOUND THEN
-    RETURN false;
-  END IF;
-  INSERT INTO transaction (account_id, id, payment_id, type, parent_id, connection_id, connection_identity, status,
-    amount_minor_units, currency, capture, final, check_at, method, idempotency_key, request_hash, request_shape,
-    merchant_reference, catalogue_version)
-  VALUES (the_account, the_transaction, the_payment, the_type, the_parent, the_connection, the_identity, 'PENDING',
-    the_minor_units, the_currency, false, is_final, leased_until, the_method, the_key, the_hash, the_shape,
-    the_merchant_reference, the_catalogue_version);
-  RETURN true;
-END $$;
-
--- Rolls back a write if the writer has lost its transaction; the error has its own code.
-CREATE FUNCTION raise_lost_1() RETURNS integer LANGUAGE plpgsql AS $$
-BEGIN
-  RAISE EXCEPTION 'another worker holds the transaction' USING ERRCODE = 'PLOST';
-END $$;
-
--- Writes every change that one report makes to a payment, or nothing: its record and books, the reported transaction, an added
--- transaction, another transaction, the stored method, the checkout session, and the event. The version guards every
--- write; the fence guards a write that leaves the outcome open.
---
--- The name ends with a version number: a release that needs another signature adds a function, because the previous release
--- keeps calling this one. Every statement takes the account from the parameter the_account.
+  RETURN QUERY
+  WITH input AS (
+    SELECT *, now() + make_interval(secs => lease_s) AS leased_until
+    FROM unnest(the_accounts, the_payments, the_keys, the_hashes, the_shapes, the_statuses, the_records, the_orders,
+      the_last_fours, the_fingerprints, times, the_countries, the_method_types, the_categories, the_brands,
+      the_customers, the_email_hashes, the_document_hashes, the_transactions, the_transaction_statuses, the_types,
+      the_connections, the_identities, the_minor_units, the_currencies, are_captures, the_merchant_references,
+      the_methods, the_method_kinds, payers_due_at, leases_s, the_catalogue_versions)
+      AS i (the_account, the_payment, the_key, the_hash, the_shape, the_status, the_record, the_order, the_last_four,
+      the_fingerprint, created, the_country, the_method_type, the_category, the_brand, the_customer, the_email_hash,
+      the_document_hash, the_transaction, the_transaction_status, the_type, the_connection, the_identity,
+      the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, the_method_kind,
+      the_payer_due_at, lease_s, the_catalogue_version)
+  ), claimed AS (
+    INSERT INTO payment (<payment columns>) SELECT <payment values>
+    FROM input
+    ON CONFLICT (account_id, idempotency_key) DO NOTHING
+    RETURNING id
+  ), attempt AS (
+    INSERT INTO transaction (<attempt columns>) SELECT <attempt values>
+    FROM input JOIN claimed ON claimed.id = the_payment
+  )
+  SELECT id FROM claimed;
+END $$
+$function$;
+  -- Writes every change that one report makes to a payment, or nothing: its record and books, the reported transaction, an added
+  -- transaction, another transaction, the stored method, the checkout session, and the event. The version guards every
+  -- write; the fence guards a write that leaves the outcome open.
+  --
+  -- The name ends with a version number: a release that needs another signature adds a function, because the previous release
+  -- keeps calling this one. Every statement takes the account from the parameter the_account.
+  write_change text := $function$
 CREATE FUNCTION write_change_1(
   the_account uuid,
   the_payment uuid,
@@ -898,18 +871,13 @@ DECLARE
 BEGIN
   has_event := false;
   UPDATE payment p
-  SET status = new_status, record = new_record, version = the_version + 1, updated_at = written_at,
+  SET <payment set>,
     captured_minor_units = coalesce(new_captured, p.captured_minor_units),
     refunded_minor_units = coalesce(new_refunded, p.refunded_minor_units),
     released = coalesce(new_released, p.released),
     open_operation = CASE WHEN p.open_operation = the_transaction AND new_transaction_status NOT IN ('CREATED', 'PENDING')
-      THEN NULL ELSE p.open_operation END,
-    response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END,
-    response = coalesce(p.response, new_response),
-    event_sequence = p.event_sequence + CASE WHEN new_event IS NULL THEN 0 ELSE 1 END
-  WHERE p.account_id = the_account AND p.id = the_payment AND p.version = the_version
-    AND (NOT is_fenced OR the_fence = (
-      SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = the_transaction))
+      THEN NULL ELSE p.open_operation END
+  WHERE p.account_id = the_account AND p.id = the_payment AND <may be written>
   RETURNING p.event_sequence, p.response, p.response_record INTO number, earlier_response, earlier_record;
   IF NOT FOUND THEN
     SELECT p.version, p.record = new_record AS is_same, coalesce(t.response, p.response) AS response,
@@ -937,26 +905,19 @@ BEGIN
 
   IF the_transaction IS NOT NULL THEN
     UPDATE transaction t
-    SET status = new_transaction_status, reference = coalesce(new_reference, t.reference),
-      provider_payment_id = coalesce(new_provider_payment_id, t.provider_payment_id), updated_at = written_at,
-      awaits_payer = new_awaits_payer, fence = t.fence + 1,
-      succeeded_at = CASE WHEN new_transaction_status = 'SUCCEEDED' THEN coalesce(t.succeeded_at, written_at)
-        ELSE t.succeeded_at END,
+    SET <transaction set>,
       -- greatest ignores nulls.
       reported_at = greatest(t.reported_at, new_reported_at),
       amount_minor_units = coalesce(new_minor_units, t.amount_minor_units),
-      -- If the fence differs, another worker or news about the transaction has already set its next check.
-      check_at = CASE WHEN t.fence = the_fence THEN checked_at ELSE t.check_at END,
       response = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response, new_response) END,
       response_record = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response_record, new_record) END
     WHERE t.account_id = the_account AND t.id = the_transaction AND t.payment_id = the_payment
-    RETURNING t.fence, t.response, t.response_record INTO stored;
-    IF stored.fence = the_fence + 1 THEN
-      fence := stored.fence;
-    ELSIF is_fenced OR stored.fence IS NULL THEN
+    RETURNING <held>, t.response, t.response_record INTO stored;
+    IF NOT FOUND OR stored.is_lost THEN
       -- Another worker has leased the transaction since the read above, or the payment has no such transaction.
       PERFORM raise_lost_1();
     END IF;
+    fence := stored.fence;
     -- An operation's response is stored in its transaction.
     IF stored.response IS NOT NULL THEN
       earlier_response := stored.response;
@@ -1047,14 +1008,14 @@ BEGIN
     VALUES (the_account, uuid_v7_1(), new_event, the_payment, number, new_record);
     has_event := true;
   END IF;
-END $$;
-
--- Does the same as write_change_1 for many changes that write only a payment and its attempt, as on the main path:
--- calling write_change_1 for each costs PostgreSQL a sixth more CPU time per payment. Leaves out changes that it cannot
--- write; write_change_1 then reports why. The plan is made once, and uses the indexes however small the tables are at
--- that time.
-CREATE FUNCTION write_outcomes_1(
-  the_accounts uuid[],
+END $$
+$function$;
+  -- Does the same as write_change_1 for many changes that write only a payment and its attempt, as on the main path.
+  -- Leaves out changes that it cannot write; write_change_1 then reports why. One statement updates the rows of all
+  -- changes.
+  write_outcomes text := $function$
+CREATE FUNCTION <name>(
+  <parameter>,
   the_payments uuid[],
   the_versions integer[],
   new_statuses text[],
@@ -1079,138 +1040,204 @@ CREATE FUNCTION write_outcomes_1(
 ) LANGUAGE plpgsql ROWS 16
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
-BEGIN
-  RETURN QUERY
-  WITH input AS (
-    SELECT i.*, now() AS written_at, now() + make_interval(secs => i.check_in_s) AS checked_at
-    FROM unnest(the_accounts, the_payments, the_versions, new_statuses, new_records, new_events, new_responses,
-      the_transactions, new_transaction_statuses, new_references, new_provider_payment_ids, new_awaits_payers, the_fences,
-      are_fenced, checks_in_s)
-      WITH ORDINALITY AS i (account_id, payment_id, version, status, record, event, response, transaction_id,
-        transaction_status, reference, provider_payment_id, awaits_payer, fence, is_fenced, check_in_s, n)
-  ), changed AS (
-    UPDATE payment p
-    SET status = i.status, record = i.record, version = i.version + 1, updated_at = i.written_at,
-      response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END,
-      response = coalesce(p.response, i.response),
-      event_sequence = p.event_sequence + CASE WHEN i.event IS NULL THEN 0 ELSE 1 END
-    FROM input i
-    WHERE p.account_id = i.account_id AND p.id = i.payment_id AND p.version = i.version
-      AND (NOT i.is_fenced OR i.fence = (
-        SELECT t.fence FROM transaction t WHERE t.account_id = i.account_id AND t.id = i.transaction_id))
-    RETURNING i.n, p.event_sequence, CASE WHEN p.response_record <> i.record THEN p.response END AS response,
-      p.response_record
-  ), moved AS (
-    UPDATE transaction t
-    SET status = i.transaction_status, reference = coalesce(i.reference, t.reference),
-      provider_payment_id = coalesce(i.provider_payment_id, t.provider_payment_id), updated_at = i.written_at,
-      awaits_payer = i.awaits_payer, fence = t.fence + 1,
-      succeeded_at = CASE WHEN i.transaction_status = 'SUCCEEDED' THEN coalesce(t.succeeded_at, i.written_at)
-        ELSE t.succeeded_at END,
-      check_at = CASE WHEN t.fence = i.fence THEN i.checked_at ELSE t.check_at END
-    FROM input i JOIN changed c ON c.n = i.n
-    WHERE t.account_id = i.account_id AND t.id = i.transaction_id AND t.payment_id = i.payment_id
-    RETURNING i.n, i.is_fenced, CASE WHEN t.fence = i.fence + 1 THEN t.fence END AS fence
-  ), told AS (
-    INSERT INTO event (account_id, id, type, payment_id, sequence, record)
-    SELECT i.account_id, uuid_v7_1(), i.event, i.payment_id, c.event_sequence, i.record
-    FROM input i JOIN changed c ON c.n = i.n
-    WHERE i.event IS NOT NULL AND EXISTS (
-      SELECT 1 FROM webhook w WHERE w.account_id = i.account_id AND w.active AND i.event = ANY (w.events))
-    RETURNING payment_id
-  )
-  SELECT c.n,
-    CASE WHEN m.n IS NULL OR (m.is_fenced AND m.fence IS NULL) THEN raise_lost_1() ELSE m.fence END,
-    EXISTS (SELECT 1 FROM told JOIN input i ON i.payment_id = told.payment_id WHERE i.n = c.n),
-    c.response, CASE WHEN c.response IS NOT NULL THEN c.response_record END
-  FROM changed c LEFT JOIN moved m ON m.n = c.n;
-END $$;
-
--- Does the same as write_outcomes_1 for changes of one account: a distributed engine runs the call on the account's node.
--- One statement updates the rows of all changes, because a statement costs such an engine more than the rows do. Its
--- conditions with ANY make every scan read only these rows, whichever table the plan begins with.
-CREATE FUNCTION write_changes_1(
-  the_account uuid,
-  the_payments uuid[],
-  the_versions integer[],
-  new_statuses text[],
-  new_records bytea[],
-  new_events text[],
-  new_responses bytea[],
-  the_transactions uuid[],
-  new_transaction_statuses text[],
-  new_references text[],
-  new_provider_payment_ids text[],
-  new_awaits_payers boolean[],
-  the_fences integer[],
-  are_fenced boolean[],
-  checks_in_s float8[]
-) RETURNS TABLE (
-  -- The position of the change, from 1.
-  place bigint,
-  fence integer,
-  has_event boolean,
-  earlier_response bytea,
-  earlier_record bytea
-) LANGUAGE plpgsql SET enable_seqscan = off AS $$
-#variable_conflict use_column
 DECLARE
-  told_events text[] := ARRAY(
-    SELECT unnest(w.events) FROM webhook w WHERE w.account_id = the_account AND w.active AND w.events && new_events);
   written record;
 BEGIN
   FOR written IN
     WITH input AS (
-      SELECT i.*, now() AS written_at, now() + make_interval(secs => i.check_in_s) AS checked_at
-      FROM unnest(the_payments, the_versions, new_statuses, new_records, new_events, new_responses, the_transactions,
+      SELECT *, now() AS written_at, now() + make_interval(secs => check_in_s) AS checked_at
+      FROM unnest(<accounts>the_payments, the_versions, new_statuses, new_records, new_events, new_responses, the_transactions,
         new_transaction_statuses, new_references, new_provider_payment_ids, new_awaits_payers, the_fences, are_fenced,
         checks_in_s)
-        WITH ORDINALITY AS i (payment_id, version, status, record, event, response, transaction_id, transaction_status,
-          reference, provider_payment_id, awaits_payer, fence, is_fenced, check_in_s, n)
+        WITH ORDINALITY
+        AS i (<account>the_payment, the_version, new_status, new_record, new_event, new_response, the_transaction,
+        new_transaction_status, new_reference, new_provider_payment_id, new_awaits_payer, the_fence, is_fenced,
+        check_in_s, n)
     ), changed AS (
       UPDATE payment p
-      SET status = i.status, record = i.record, version = i.version + 1, updated_at = i.written_at,
-        response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END,
-        response = coalesce(p.response, i.response),
-        event_sequence = p.event_sequence + CASE WHEN i.event IS NULL THEN 0 ELSE 1 END
-      FROM input i
-      WHERE p.account_id = the_account AND p.id = ANY (the_payments) AND p.id = i.payment_id AND p.version = i.version
-        AND (NOT i.is_fenced OR i.fence = (
-          SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = i.transaction_id))
-      RETURNING i.n, p.event_sequence, CASE WHEN p.response_record <> i.record THEN p.response END AS response,
+      SET <payment set>
+      FROM input
+      WHERE p.account_id = the_account AND <payment> p.id = the_payment AND <may be written>
+      RETURNING n, p.event_sequence AS number, CASE WHEN p.response_record <> new_record THEN p.response END AS response,
         p.response_record
     ), moved AS (
       UPDATE transaction t
-      SET status = i.transaction_status, reference = coalesce(i.reference, t.reference),
-        provider_payment_id = coalesce(i.provider_payment_id, t.provider_payment_id), updated_at = i.written_at,
-        awaits_payer = i.awaits_payer, fence = t.fence + 1,
-        succeeded_at = CASE WHEN i.transaction_status = 'SUCCEEDED' THEN coalesce(t.succeeded_at, i.written_at)
-          ELSE t.succeeded_at END,
-        check_at = CASE WHEN t.fence = i.fence THEN i.checked_at ELSE t.check_at END
-      FROM input i JOIN changed c ON c.n = i.n
-      WHERE t.account_id = the_account AND t.id = ANY (the_transactions) AND t.id = i.transaction_id
-        AND t.payment_id = i.payment_id
-      RETURNING i.n, i.is_fenced, CASE WHEN t.fence = i.fence + 1 THEN t.fence END AS fence
+      SET <transaction set>
+      FROM input JOIN changed USING (n)
+      WHERE t.account_id = the_account AND <transaction> t.id = the_transaction AND t.payment_id = the_payment
+      RETURNING n, <held>
     )
-    SELECT c.n, c.event_sequence, m.fence, m.n IS NULL OR (m.is_fenced AND m.fence IS NULL) AS is_lost, c.response,
-      c.response_record
-    FROM changed c LEFT JOIN moved m ON m.n = c.n
+    SELECT n, the_account AS account_id, the_payment, new_event, new_record, number, response, response_record, m.fence,
+      coalesce(m.is_lost, true) AS is_lost,
+      EXISTS (
+        SELECT 1 FROM webhook w WHERE w.account_id = the_account AND w.active AND new_event = ANY (w.events)
+      ) AS has_event
+    FROM input JOIN changed USING (n) LEFT JOIN moved m USING (n)
   LOOP
     IF written.is_lost THEN
       PERFORM raise_lost_1();
     END IF;
     place := written.n;
     fence := written.fence;
-    has_event := coalesce(new_events[place] = ANY (told_events), false);
+    has_event := written.has_event;
     earlier_response := written.response;
     earlier_record := CASE WHEN written.response IS NOT NULL THEN written.response_record END;
     IF has_event THEN
       INSERT INTO event (account_id, id, type, payment_id, sequence, record)
-      VALUES (the_account, uuid_v7_1(), new_events[place], the_payments[place], written.event_sequence,
-        new_records[place]);
+      VALUES (written.account_id, uuid_v7_1(), written.new_event, written.the_payment, written.number, written.new_record);
     END IF;
     RETURN NEXT;
   END LOOP;
+END $$
+$function$;
+  of_any text[] := ARRAY[
+    ['<name>', 'write_outcomes_1'], ['<parameter>', 'the_accounts uuid[]'], ['<accounts>', 'the_accounts, '],
+    ['<account>', 'the_account, '], ['<payment>', ''], ['<transaction>', '']
+  ];
+  -- For changes of one account: a distributed engine runs the call on the account's node. Conditions with ANY make every
+  -- scan read only these rows, whichever table that engine's plan begins with.
+  of_account text[] := ARRAY[
+    ['<name>', 'write_outcomes_of_account_1'], ['<parameter>', 'the_account uuid'], ['<accounts>', ''], ['<account>', ''],
+    ['<payment>', 'p.id = ANY (the_payments) AND'], ['<transaction>', 't.id = ANY (the_transactions) AND']
+  ];
+  functions text[] := ARRAY[claim_payment, claim_payments, write_change, write_outcomes, write_outcomes];
+  pair text[];
+BEGIN
+  FOR i IN 1 .. 5 LOOP
+    FOREACH pair SLICE 1 IN ARRAY texts || CASE i WHEN 5 THEN of_account ELSE of_any END LOOP
+      functions[i] := replace(functions[i], pair[1], pair[2]);
+    END LOOP;
+    EXECUTE functions[i];
+  END LOOP;
+END $compose$;
+
+-- Claims many plain payments of one account, in order, and returns those that are claimed. A distributed engine runs the
+-- call on the account's node, and would copy the rows of an INSERT with SELECT.
+CREATE FUNCTION claim_payments_of_account_1(
+  the_account uuid,
+  the_payments uuid[],
+  the_keys text[],
+  the_hashes bytea[],
+  the_shapes bytea[],
+  the_statuses text[],
+  the_records bytea[],
+  the_orders text[],
+  the_last_fours text[],
+  the_fingerprints uuid[],
+  times timestamptz[],
+  the_countries text[],
+  the_method_types text[],
+  the_categories text[],
+  the_brands text[],
+  the_customers uuid[],
+  the_email_hashes uuid[],
+  the_document_hashes uuid[],
+  the_transactions uuid[],
+  the_transaction_statuses text[],
+  the_types text[],
+  the_connections text[],
+  the_identities text[],
+  the_minor_units bigint[],
+  the_currencies text[],
+  are_captures boolean[],
+  the_merchant_references text[],
+  the_methods uuid[],
+  the_method_kinds text[],
+  payers_due_at timestamptz[],
+  leases_s float8[],
+  the_catalogue_versions integer[] DEFAULT NULL
+) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 1 .. cardinality(the_payments) LOOP
+    IF claim_payment_1(the_account, the_payments[i], the_keys[i], the_hashes[i], the_shapes[i], the_statuses[i],
+      the_records[i], the_orders[i], the_last_fours[i], the_fingerprints[i], times[i], the_countries[i],
+      the_method_types[i], the_categories[i], the_brands[i], the_customers[i], the_email_hashes[i], the_document_hashes[i],
+      the_transactions[i], the_transaction_statuses[i], the_types[i], the_connections[i], the_identities[i],
+      the_minor_units[i], the_currencies[i], are_captures[i], the_merchant_references[i], the_methods[i],
+      the_method_kinds[i], payers_due_at[i], leases_s[i], coalesce(the_catalogue_versions[i], 0)) THEN
+      RETURN NEXT the_payments[i];
+    END IF;
+  END LOOP;
+END $$;
+
+-- Claims an operation: reserves its amount, opens it and inserts its transaction. The first statement checks the limits
+-- against the rows, so no claim exceeds them, whatever its caller read earlier and whoever else claims. Returns false
+-- if the claim is refused. A key that another operation holds violates the unique index, which rolls everything back. A
+-- merchant's reference can be used once per payment and method. It needs no index, since every claim changes the
+-- version that other claims check.
+CREATE FUNCTION claim_operation_1(
+  the_account uuid,
+  the_payment uuid,
+  -- The version of the payment on which the operation was planned.
+  the_version integer,
+  the_status text,
+  the_record bytea,
+  the_transaction uuid,
+  -- CAPTURE, CANCEL or REFUND.
+  the_type text,
+  -- The purchase or authorization; for a cancel that is not final, the attempt to close.
+  the_base uuid,
+  -- The transaction that the operation acts on.
+  the_parent uuid,
+  the_connection text,
+  the_identity text,
+  the_minor_units bigint,
+  the_currency text,
+  is_final boolean,
+  lease_s float8,
+  the_method text,
+  the_key text,
+  the_hash bytea,
+  the_shape bytea,
+  the_merchant_reference text,
+  the_catalogue_version integer DEFAULT 0
+) RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  leased_until timestamptz := now() + make_interval(secs => lease_s);
+  claimed_at timestamptz := now();
+BEGIN
+  UPDATE payment p
+  SET open_operation = the_transaction, version = p.version + 1, status = the_status, record = the_record,
+    updated_at = claimed_at,
+    response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END
+  FROM transaction base
+  WHERE p.account_id = the_account AND p.id = the_payment AND p.version = the_version AND p.open_operation IS NULL
+    AND base.account_id = the_account AND base.id = the_base AND base.payment_id = the_payment
+    AND CASE
+      WHEN the_type = 'CANCEL' AND NOT is_final THEN base.status IN ('CREATED', 'PENDING') AND base.awaits_payer
+      WHEN base.status <> 'SUCCEEDED' THEN false
+      WHEN the_type = 'CAPTURE' THEN
+        NOT base.capture AND NOT p.released AND p.captured_minor_units + the_minor_units <= base.amount_minor_units
+      WHEN the_type = 'CANCEL' THEN
+        NOT base.capture AND NOT p.released AND p.captured_minor_units < base.amount_minor_units
+      WHEN the_type = 'REFUND' THEN
+        p.refunded_minor_units + the_minor_units
+          <= CASE WHEN base.capture THEN base.amount_minor_units ELSE p.captured_minor_units END
+        AND the_minor_units + (
+          SELECT coalesce(sum(r.amount_minor_units), 0) FROM transaction r
+          WHERE r.account_id = the_account AND r.payment_id = the_payment AND r.type = 'REFUND' AND r.parent_id = the_parent
+            AND r.status IN ('SUCCEEDED', 'PENDING')
+        ) <= (
+          SELECT t.amount_minor_units FROM transaction t
+          WHERE t.account_id = the_account AND t.id = the_parent AND t.payment_id = the_payment
+        )
+      ELSE false
+    END
+    AND NOT EXISTS (
+      SELECT 1 FROM transaction o
+      WHERE o.account_id = the_account AND o.payment_id = the_payment AND o.method = the_method
+        AND o.merchant_reference = the_merchant_reference
+    );
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  INSERT INTO transaction (account_id, id, payment_id, type, parent_id, connection_id, connection_identity, status,
+    amount_minor_units, currency, capture, final, check_at, method, idempotency_key, request_hash, request_shape,
+    merchant_reference, catalogue_version)
+  VALUES (the_account, the_transaction, the_payment, the_type, the_parent, the_connection, the_identity, 'PENDING',
+    the_minor_units, the_currency, false, is_final, leased_until, the_method, the_key, the_hash, the_shape,
+    the_merchant_reference, the_catalogue_version);
+  RETURN true;
 END $$;
 
 -- Creates the deliveries of an account's events, unless another replica holds or has relayed them. Returns the number of
