@@ -45,6 +45,12 @@ describe('a signed report', () => {
       { kind: 'write', isOther: true, report: { outcome: { money: { minorUnits: 30n, currency: 'USD' } } } },
     ],
     [
+      'of the end of an attempt is its outcome',
+      found(claimed(true)),
+      signed({ outcome: EXPIRED }),
+      { kind: 'write', report: { kind: 'outcome' } },
+    ],
+    [
       'that is only an alarm changes nothing',
       found(PURCHASED),
       signed({ outcome: ALARM }),

@@ -16,7 +16,7 @@ import type { OperationType } from '#src/payments/model/books.ts';
 import type { PaymentState, TransactionRow } from '#src/payments/model/state.ts';
 import { NO_LOOK_UP } from '#src/payments/model/waiting.ts';
 import { found } from './found-payment.ts';
-import { AMOUNT, APPROVED, approved, BASE_ID, begun, claimed, learned } from './model/kept-payment.ts';
+import { AMOUNT, APPROVED, approved, begun, claimed, learned } from './model/kept-payment.ts';
 
 const DAY_MS = 86_400_000;
 const HOUR_S = 3_600;
@@ -31,7 +31,7 @@ const ALARM = alarmingOutcome('the amount differs');
 const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE' };
 const EXPIRED: Outcome = { kind: 'expired', providerData };
 const NOT_SENT: Outcome = { kind: 'not_sent', because: 'turned_away', detail: 'never happened' };
-const PENDING: Outcome = { kind: 'pending', providerData };
+const _PENDING: Outcome = { kind: 'pending', providerData };
 const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
 const withTotals = (totals: Totals): Outcome => ({ ...APPROVED, totals });
 const withDispute = (dispute: Dispute, totals?: Totals): Outcome => ({
@@ -71,18 +71,6 @@ const released = (state: PaymentState): PaymentState => ({
   ...state,
   payment: { ...state.payment, isReleased: true },
 });
-
-/** A payer's attempt that a merchant's cancel is closing. */
-function closing(id: 'attempt' | 'cancel', attempt: Partial<TransactionRow> = {}): Found {
-  const own = away(attempt);
-  const cancel: TransactionRow = {
-    ...own.transaction,
-    ...{ id: 'cancel', type: 'CANCEL', status: 'PENDING', parentId: BASE_ID, awaitsPayer: false },
-    ...{ isFinal: false, awaitsResponse: true },
-  };
-  const transaction = id === 'cancel' ? cancel : own.transaction;
-  return { ...own, transaction, transactions: [own.transaction, cancel] };
-}
 
 /** Writes a decision in a line. */
 function lineOf(decision: Decision): string {
@@ -233,6 +221,12 @@ describe('after the look-up of an operation', () => {
     [
       'a failure that corrects its success is written',
       refunded(),
+      { ...DECLINED, corrects: [''] } as Outcome,
+      'write operation declined never (declined)',
+    ],
+    [
+      'a failure that corrects its success waits for another operation, without an alarm',
+      { ...refunded(), payment: { ...REFUNDED.payment, openOperation: 'another' } },
       { ...DECLINED, corrects: [''] } as Outcome,
       'write operation declined never (declined)',
     ],
@@ -393,30 +387,4 @@ describe('after the look-up of an authorization', () => {
     ]);
     expect([takenElsewhere, held()].map((own) => mustLookUp(own, TERMS))).toEqual([true, true]);
   });
-});
-
-describe('after the look-up of an attempt that its merchant has canceled', () => {
-  table([
-    ['its end is the cancel’s', closing('cancel'), EXPIRED, 'close cancel expired (expired)'],
-    ['a payer who paid was faster', closing('attempt'), APPROVED, 'close cancel approved (approved)'],
-    [
-      'the attempt’s check leaves an open cancel',
-      closing('attempt'),
-      REDIRECT,
-      'nothing unchanged 5 (redirect)',
-    ],
-    ['silence leaves it open', closing('attempt'), SILENCE, 'nothing unanswered 5 (unknown)'],
-    [
-      'the cancel’s own check gives its response',
-      closing('cancel'),
-      PENDING,
-      'close cancel pending (pending)',
-    ],
-    [
-      'an attempt that is over ends its cancel',
-      closing('attempt', { status: 'DECLINED' }),
-      NOT_CALLED,
-      'close cancel unknown (unknown)',
-    ],
-  ]);
 });

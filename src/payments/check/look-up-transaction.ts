@@ -14,7 +14,6 @@ import {
   isOperation,
   openClosing,
   succeededBase,
-  type TransactionRow,
   targetOf,
 } from '../model/state.ts';
 import { NO_LOOK_UP, timeLeftMs } from '../model/waiting.ts';
@@ -147,7 +146,7 @@ function lookUpOf(
     ageMs,
     payerTimeLeftMs: timeLeftMs(found, found.terms),
     close: goesByAge ? mayBeClosed(ageMs, connection, deps.schedule) : isClosed,
-    of: lookedUpTransaction(found.record, transaction, found.transactions, deps.publicUrl(), found.terms),
+    of: lookedUpTransaction(found, deps.publicUrl()),
     isRefunded: found.transactions.some(({ type }) => type === 'REFUND'),
     ...(hint && { hint }),
   };
@@ -229,11 +228,8 @@ const OPERATIONS: ReadonlySet<string> = new Set(Object.values(OPERATION_KINDS));
 
 /** Describes a transaction for a look-up: an attempt, or an operation with the transactions it acts on. */
 function lookedUpTransaction(
-  record: Payment,
-  transaction: TransactionRow,
-  transactions: readonly TransactionRow[],
+  { record, transaction, transactions, terms }: Found,
   publicUrl: string,
-  terms: Capabilities,
 ): LookedUp {
   const reported = record.transactionsHistory.find(({ id }) => id === transaction.id) ?? record.transactions;
   if (!isOperation(transaction.type)) {
