@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { overloadErrors } from '#src/service-error.ts';
+import { createSlots, type Release, type Share, type Slots } from '#src/slots.ts';
 import type { Credentials } from './authenticate.ts';
 import { type ShareLimits, sharesOf } from './shares.ts';
-import { createSlots, type Share, type Slots } from './slots.ts';
 
 /**
  * Limit on the number of bodies being received. Clients send them within milliseconds, so few arrive at the same time.
@@ -91,45 +91,43 @@ export function createAdmission(limits: AdmissionLimits): Admission {
       return overloaded();
     };
     let shares: readonly Share[] = [];
-    let entered: Slots | undefined;
+    let leave: Release = () => {};
     let isWorking = false;
     let isClosed = false;
-    const hold = (slots: Slots | undefined) => {
-      entered?.release(shares);
-      entered = slots;
-    };
     return {
       async lookUp(recalled, run) {
         const ofLookUp = sharesOf(recalled, address, limits);
-        if (!atWork.take(ofLookUp)) throw refusal('at_work');
-        return work.run(ofLookUp, run);
+        const slot = atWork.take(ofLookUp);
+        if (!slot) throw refusal('at_work');
+        return work.run(slot, ofLookUp, run);
       },
       receive(credentials) {
         shares = sharesOf(credentials, address, limits);
         // Under overload, most calls end here: reading the body would cost several times as much.
         if (!atWork.hasRoom(shares)) throw refusal('at_work');
         if (!inFlight.hasRoom(shares)) throw refusal('in_flight');
-        if (!receiving.take(shares)) throw refusal('receiving');
-        hold(receiving);
-        if (isClosed) hold(undefined);
+        const slot = receiving.take(shares);
+        if (!slot) throw refusal('receiving');
+        leave = slot;
+        if (isClosed) leave();
       },
       async work(run) {
-        hold(undefined);
+        leave();
         if (!inFlight.hasRoom(shares)) throw refusal('in_flight');
-        if (!atWork.take(shares)) throw refusal('at_work');
-        inFlight.take(shares);
-        hold(inFlight);
+        const slot = atWork.take(shares);
+        if (!slot) throw refusal('at_work');
+        leave = inFlight.occupy(shares);
         isWorking = true;
         try {
-          return await work.run(shares, run);
+          return await work.run(slot, shares, run);
         } finally {
           isWorking = false;
-          if (isClosed) hold(undefined);
+          if (isClosed) leave();
         }
       },
       close() {
         isClosed = true;
-        if (!isWorking) hold(undefined);
+        if (!isWorking) leave();
       },
     };
   }
@@ -149,6 +147,8 @@ export function createAdmission(limits: AdmissionLimits): Admission {
 /** The work of one call, kept in an AsyncLocalStorage. */
 type Work = {
   readonly shares: readonly Share[];
+  /** Releases the slot that it has, if it has one. */
+  release: Release;
   /** Number of waits in progress. Any wait pauses the work. */
   pauses: number;
   isOver: boolean;
@@ -156,33 +156,33 @@ type Work = {
 
 /** Counts calls as working while their work runs. */
 type WorkTracker = {
-  /** Runs work whose slot has been taken, and releases the slot during pauses and when the work is done. */
-  run<T>(shares: readonly Share[], run: () => Promise<T>): Promise<T>;
+  /** Runs work that has a slot, and releases the slot during pauses and when the work is done. */
+  run<T>(slot: Release, shares: readonly Share[], run: () => Promise<T>): Promise<T>;
   /** Runs a wait, during which the calling work is paused. */
   pause<T>(wait: () => Promise<T>): Promise<T>;
 };
 
-function trackWork(atWork: Pick<Slots, 'release' | 'retake'>): WorkTracker {
+function trackWork(atWork: Pick<Slots, 'occupy'>): WorkTracker {
   const current = new AsyncLocalStorage<Work>();
   return {
-    async run(shares, run) {
-      const work: Work = { shares, pauses: 0, isOver: false };
+    async run(slot, shares, run) {
+      const work: Work = { shares, release: slot, pauses: 0, isOver: false };
       try {
         return await current.run(work, run);
       } finally {
         work.isOver = true;
-        if (work.pauses === 0) atWork.release(shares);
+        work.release();
       }
     },
     async pause(wait) {
       const work = current.getStore();
       // Background checks, and work that outlives its call, belong to no call.
       if (!work || work.isOver) return wait();
-      if (work.pauses++ === 0) atWork.release(work.shares);
+      if (work.pauses++ === 0) work.release();
       try {
         return await wait();
       } finally {
-        if (--work.pauses === 0 && !work.isOver) atWork.retake(work.shares);
+        if (--work.pauses === 0 && !work.isOver) work.release = atWork.occupy(work.shares);
       }
     },
   };

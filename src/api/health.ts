@@ -7,6 +7,7 @@ import {
   type HealthCheckRequest,
   HealthCheckResponse_ServingStatus as Status,
 } from '#gen/grpc/health/v1/health_pb.js';
+import { createSlots } from '#src/slots.ts';
 import { connectionOf } from './rpc.ts';
 
 /** Dependencies of the health checks. */
@@ -34,6 +35,7 @@ const TIMING = { checkTimeoutMs: 2_000, watchIntervalMs: 1_000 };
 const MAX_WATCHES_PER_CONNECTION = 16;
 /** Limit on the total number of watches. Each takes a timer and about 10 KB. */
 const MAX_WATCHES = 1_024;
+const CONNECTION_SHARE = MAX_WATCHES_PER_CONNECTION / MAX_WATCHES;
 
 /**
  * Creates the health checks for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` is for
@@ -45,8 +47,7 @@ export function createHealth(options: HealthOptions) {
   const isReady = async () => !draining.aborted && (await isCheckedReady()) && !draining.aborted;
   const servingStatus = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING);
   const names = new Set(['', ...options.services.map((service) => service.typeName)]);
-  let watches = 0;
-  const watchesOn = new WeakMap<object, number>();
+  const watches = createSlots(MAX_WATCHES);
 
   /**
    * `GET /healthz`: 200 while the process runs. `GET /readyz`: 200 if a payment could be accepted, else 503. The body
@@ -72,13 +73,8 @@ export function createHealth(options: HealthOptions) {
   }
 
   async function* watch({ service }: HealthCheckRequest, context: HandlerContext) {
-    const connection = connectionOf(context);
-    const onConnection = () => watchesOn.get(connection) ?? 0;
-    if (watches >= MAX_WATCHES || onConnection() >= MAX_WATCHES_PER_CONNECTION) {
-      throw new ConnectError('too many watches', Code.ResourceExhausted);
-    }
-    watches++;
-    watchesOn.set(connection, onConnection() + 1);
+    const release = watches.take([{ group: connectionOf(context), fraction: CONNECTION_SHARE }]);
+    if (!release) throw new ConnectError('too many watches', Code.ResourceExhausted);
     try {
       const gone = AbortSignal.any([context.signal, draining]);
       const current = names.has(service) ? servingStatus : async () => Status.SERVICE_UNKNOWN;
@@ -91,8 +87,7 @@ export function createHealth(options: HealthOptions) {
         await sleep(timing.watchIntervalMs, undefined, { signal: gone }).catch(() => {});
       }
     } finally {
-      watches--;
-      watchesOn.set(connection, onConnection() - 1);
+      release();
     }
   }
 

@@ -1,9 +1,9 @@
 import type { Http2ServerResponse } from 'node:http2';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
+import { createSlots, type Release, type Slots } from '#src/slots.ts';
 import type { ClientAddress } from './client-address.ts';
 import { addressGroup } from './shares.ts';
-import { createSlots, type Slots } from './slots.ts';
 
 /** One client address's share of the slots. */
 export type AddressShare = {
@@ -35,20 +35,18 @@ export function limitAtOnce(
   const receiving = createSlots(MAX_RECEIVING);
   const running = createSlots(most);
   const fraction = addressSharePercent / 100;
-  const holders = new WeakMap<FastifyRequest, { take(slots: Slots): void; release(): void }>();
+  const holders = new WeakMap<FastifyRequest, { take(slots: Slots): void; release: Release }>();
   app.addHook('onRequest', async (request, reply) => {
     const shares = [{ group: addressGroup(clientAddress(request)), fraction }];
-    let current: Slots | undefined;
+    let leave: Release = () => {};
     let isClosed = false;
-    const release = () => {
-      current?.release(shares);
-      current = undefined;
-    };
+    const release = () => leave();
     const take = (slots: Slots) => {
-      release();
+      leave();
       if (isClosed) return;
-      if (!slots.take(shares)) throw overloaded();
-      current = slots;
+      const slot = slots.take(shares);
+      if (!slot) throw overloaded();
+      leave = slot;
     };
     holders.set(request, { take, release });
     reply.raw.once('close', () => {

@@ -1,5 +1,5 @@
+import type { Share } from '#src/slots.ts';
 import type { Credentials } from './authenticate.ts';
-import type { Share } from './slots.ts';
 
 /** Limits on the share of the slots that one account or one client address may hold. */
 export type ShareLimits = {

@@ -1,5 +1,6 @@
 import { type Dispatcher, Pool } from 'undici';
 import type { Secret } from '#src/secret.ts';
+import { createSlots } from '#src/slots.ts';
 import { isOnThisMachine, proxyConnector } from './proxy-tunnel.ts';
 
 /** Outbound HTTP/1.1 to one provider. It never repeats a request, follows no redirect and asks for no compression. */
@@ -116,28 +117,27 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  const { maxInFlight = Number.POSITIVE_INFINITY } = options;
-  let inFlight = 0;
+  const inFlight = createSlots(options.maxInFlight ?? Number.POSITIVE_INFINITY);
   let whenIdle: (() => void) | undefined;
   let closed: Promise<void> | undefined;
 
   async function request(httpRequest: HttpRequest): Promise<HttpResult> {
     if (closed) return notSent('CLOSED');
-    if (inFlight >= maxInFlight) return notSent('TOO_MANY_IN_FLIGHT', 'turned_away');
     const nowMs = performance.now();
     const dueMs = Math.min(httpRequest.deadlineAtMs ?? Number.POSITIVE_INFINITY, nowMs + options.timeoutMs);
     if (dueMs <= nowMs) return notSent('DEADLINE');
-    inFlight += 1;
+    const release = inFlight.take();
+    if (!release) return notSent('TOO_MANY_IN_FLIGHT', 'turned_away');
     const result = await exchange(pool, httpRequest, dueMs - nowMs, options.maxResponseBytes);
-    inFlight -= 1;
-    if (inFlight === 0) whenIdle?.();
+    release();
+    if (inFlight.count() === 0) whenIdle?.();
     return result;
   }
 
   async function closePool(): Promise<void> {
     const idle = Promise.withResolvers<void>();
     whenIdle = idle.resolve;
-    if (inFlight > 0) await idle.promise;
+    if (inFlight.count() > 0) await idle.promise;
     await pool.destroy();
   }
 

@@ -1,4 +1,5 @@
-import type { CallSlots, ProviderConnection } from './connector.ts';
+import { createSlots } from '#src/slots.ts';
+import type { ProviderConnection } from './connector.ts';
 import type { Outcome } from './outcome.ts';
 import { aroundCalls, BEGINS } from './provider-calls.ts';
 
@@ -23,22 +24,12 @@ export function defaultCallLimit(maxInFlight: number): number {
  * if no slot is free. Calls that look up or complete a transaction always pass, but count.
  */
 export function limitCalls(connection: ProviderConnection, limit: number): ProviderConnection {
-  const paymentLimit = Math.floor(limit * PAYMENTS_SHARE);
-  let inFlight = 0;
-
-  function take(below: number): (() => void) | undefined {
-    if (inFlight >= below) return undefined;
-    inFlight += 1;
-    let isHeld = true;
-    return () => {
-      if (isHeld) inFlight -= 1;
-      isHeld = false;
-    };
-  }
+  const slots = createSlots(limit);
+  const share = (fraction: number) => [{ group: 'all calls', fraction }];
 
   const limited = aroundCalls(connection, async (name, _argument, call) => {
     if (name === 'pay') return call();
-    const release = take(BEGINS[name] ? limit : Number.POSITIVE_INFINITY);
+    const release = BEGINS[name] ? slots.take(share(1)) : slots.occupy(share(1));
     if (!release) return FULL;
     try {
       return await call();
@@ -46,6 +37,9 @@ export function limitCalls(connection: ProviderConnection, limit: number): Provi
       release();
     }
   });
-  const slots: CallSlots = { hasRoom: () => inFlight < paymentLimit, take: () => take(paymentLimit) };
-  return { ...limited, slots };
+  const ofPayments = share(PAYMENTS_SHARE);
+  return {
+    ...limited,
+    slots: { hasRoom: () => slots.hasRoom(ofPayments), take: () => slots.take(ofPayments) },
+  };
 }

@@ -2,6 +2,7 @@ import type http from 'node:http';
 import type { Http2Server } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { createSlots } from '#src/slots.ts';
 import type { ListenerLimits } from './listener-limits.ts';
 import { type Connection, type Connections, type PeerClock, superviseSession } from './supervise.ts';
 
@@ -49,33 +50,29 @@ export function routeConnections(deps: {
     else if (isTls) serve(socket, connection, (socket as TLSSocket).alpnProtocol === 'h2');
     else sniff(socket, limits.sniffTimeoutMs, (isHttp2) => serve(socket, connection, isHttp2));
   });
-  shareConnections(server, limits.maxConnectionsPerClient, deps.clientAt);
+  shareConnections(server, limits, deps.clientAt);
 }
 
 /** Closes connections on arrival that exceed their client's share, before their TLS handshake. */
 function shareConnections(
   server: http.Server,
-  most: number,
+  limits: ListenerLimits,
   clientAt: (address: string) => string | undefined,
 ): void {
-  const open = new Map<string, number>();
+  const open = createSlots(limits.maxConnections);
+  const fraction = limits.maxConnectionsPerClient / limits.maxConnections;
   const accept = server.listeners('connection');
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
     // A connection that the peer has already closed has no address.
-    const client = clientAt(socket.remoteAddress ?? '');
-    if (client !== undefined) {
-      const before = open.get(client) ?? 0;
-      if (before >= most) {
+    const group = clientAt(socket.remoteAddress ?? '');
+    if (group !== undefined) {
+      const release = open.take([{ group, fraction }]);
+      if (!release) {
         socket.destroy();
         return;
       }
-      open.set(client, before + 1);
-      socket.once('close', () => {
-        const left = (open.get(client) ?? 0) - 1;
-        if (left > 0) open.set(client, left);
-        else open.delete(client);
-      });
+      socket.once('close', release);
     }
     for (const listener of accept) listener.call(server, socket);
   });

@@ -1,4 +1,5 @@
 import { AGAIN, repeat } from '#src/repeat.ts';
+import { createSlots } from '#src/slots.ts';
 import { listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/tables/outbox.ts';
 import { closeDeliveries, getWebhook } from '#src/store/tables/webhooks.ts';
 import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
@@ -84,7 +85,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
 
 /** Returns a function that drains a webhook. Failing webhooks get only some of the slots. */
 function createDrain(deps: WebhookDeps, stop: AbortSignal): WakeUpOptions['drain'] {
-  let failing = 0;
+  const failing = createSlots(deps.settings.failingConcurrency);
 
   return async (name) => {
     const { accountId, webhookId } = name;
@@ -94,12 +95,9 @@ function createDrain(deps: WebhookDeps, stop: AbortSignal): WakeUpOptions['drain
         await closeDeliveries(deps.database, name);
         return undefined;
       }
-      const fails = webhook.failingSince !== undefined;
-      if (fails && failing >= deps.settings.failingConcurrency) return FAILING_PAUSE_S;
-      if (fails) failing += 1;
-      return await drainWebhook(deps, webhook, stop).finally(() => {
-        if (fails) failing -= 1;
-      });
+      const release = webhook.failingSince === undefined ? () => {} : failing.take();
+      if (!release) return FAILING_PAUSE_S;
+      return await drainWebhook(deps, webhook, stop).finally(release);
     } catch (error) {
       // The search for overdue deliveries will find the webhook again.
       deps.observer.failed(error);

@@ -44,6 +44,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/keyed-hash',
     'src/repeat',
     'src/token-buckets',
+    'src/slots',
     'src/rename-durably',
     'src/service-error',
     'src/config',

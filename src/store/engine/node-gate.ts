@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { repeat } from '#src/repeat.ts';
+import { createQueue, type Queue, type Release } from '#src/slots.ts';
 import type { Database, Statement } from './database.ts';
 import { DatabaseUnavailableError, NodeIllError } from './database-error.ts';
 import { scopeOf } from './statement-scope.ts';
@@ -189,42 +190,19 @@ export function createNodeGate(
   return { database: guarded, stop: looking.stop };
 }
 
-/** Counts the connections that each node's statements hold, and makes those above its share wait. */
+/** Makes statements queue for their lane's share of the connections. */
 function createLanes(maxConnections: number, waitMs: number) {
   const shareOf = (lane: string) => {
     const part = lane === SEVERAL ? 8 : lane === TRANSACTIONS ? 4 : 2;
     return Math.max(1, Math.floor(maxConnections / part));
   };
-  const lanes = new Map<string, { taken: number; readonly waiting: Set<() => void> }>();
+  const lanes = new Map<string, Queue>();
 
   /** @returns the function that ends the stay. @throws DatabaseUnavailableError if the wait is too long. */
-  async function enter(name: string): Promise<() => void> {
-    const lane = lanes.get(name) ?? { taken: 0, waiting: new Set() };
-    lanes.set(name, lane);
-    if (lane.taken < shareOf(name)) lane.taken += 1;
-    else await turnIn(name, lane.waiting, waitMs);
-    return () => {
-      const [next] = lane.waiting;
-      if (!next) lane.taken -= 1;
-      else {
-        lane.waiting.delete(next);
-        next();
-      }
-    };
+  async function enter(lane: string): Promise<Release> {
+    const leave = await lanes.getOrInsertComputed(lane, () => createQueue(shareOf(lane))).enter(waitMs);
+    if (!leave) throw new DatabaseUnavailableError(new Error(`all connections for ${lane} are in use`));
+    return leave;
   }
   return { enter };
-}
-
-function turnIn(lane: string, waiting: Set<() => void>, waitMs: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const next = () => {
-      clearTimeout(late);
-      resolve();
-    };
-    const late = setTimeout(() => {
-      waiting.delete(next);
-      reject(new DatabaseUnavailableError(new Error(`all connections for ${lane} are in use`)));
-    }, waitMs);
-    waiting.add(next);
-  });
 }
