@@ -1,6 +1,10 @@
+import { createClient } from '@connectrpc/connect';
 import { expect, it } from 'vitest';
+import { Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
+import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
 import { clients, onService, server } from './support/on-service.ts';
 import { cardPayment, headersOne, walletPayment, withField } from './support/payment-requests.ts';
+import { RPCS, rpcTransports } from './support/rpc-transports.ts';
 
 onService({ config: { publicUrl: 'http://127.0.0.1:1' } });
 
@@ -19,6 +23,11 @@ async function call(verb: string, { id }: RecordJson): Promise<{ status: number;
   const url = `${server.url}/v1/payments/${id}/${verb}`;
   const response = await fetch(url, { method: 'POST', headers, body: '{}' });
   return { status: response.status, body: await response.json() };
+}
+
+async function read({ id }: RecordJson): Promise<RecordJson> {
+  const response = await fetch(`${server.url}/v1/payments/${id}`, { headers: headersOne() });
+  return response.json();
 }
 
 const statesOf = ({ status, sub_status, transactions_history }: RecordJson) =>
@@ -40,6 +49,24 @@ it.each(['cancel', 'cancel-or-refund'])(
     expect(await page.text()).toContain('Too late');
   },
 );
+
+it.each(RPCS)('CancelPayment closes a payment that awaits its payer over %s', async (rpc) => {
+  const payment = await pay();
+  const { transports, close } = rpcTransports(server.url);
+  const client = createClient(PaymentService, transports[rpc]);
+  const request = { paymentId: payment.id, reason: 'REQUESTED_BY_CUSTOMER' };
+  const canceled = await client.cancelPayment(request, { headers: headersOne() });
+  close();
+  expect([canceled.status, canceled.subStatus]).toEqual([
+    Payment_Status.CANCELED,
+    Payment_SubStatus_Value.CANCELED,
+  ]);
+  expect(canceled.transactionsHistory.map(({ responseCode }) => responseCode)).toEqual([
+    'CANCELED_BY_MERCHANT',
+    'SUCCEEDED',
+  ]);
+  expect(statesOf(await read(payment))).toBe(CLOSED);
+});
 
 it('a cancel stays pending if the sandbox does not close the payment', async () => {
   const payment = await pay(withField(WALLET, 'description', 'sandbox:stay_open'));
@@ -72,9 +99,7 @@ it("a payer who cancels on the sandbox's page comes back by a path of its own", 
   expect(page).toContain(path);
   const back = await fetch(server.url + path, { redirect: 'manual', headers: { accept: 'text/html' } });
   expect([200, 303]).toContain(back.status);
-  const headers = headersOne();
-  const current = await fetch(`${server.url}/v1/payments/${payment.id}`, { headers });
-  expect(statesOf(await current.json())).toBe('DECLINED/DECLINED, PURCHASE DECLINED CANCELED_BY_PAYER');
+  expect(statesOf(await read(payment))).toBe('DECLINED/DECLINED, PURCHASE DECLINED CANCELED_BY_PAYER');
 });
 
 it('a card payment without a challenge has nothing to close', async () => {

@@ -1,15 +1,11 @@
 import { type Client, createClient, type Transport } from '@connectrpc/connect';
-import {
-  createConnectTransport,
-  createGrpcTransport,
-  createGrpcWebTransport,
-  Http2SessionManager,
-} from '@connectrpc/connect-node';
+import { createConnectTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
 import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo } from '../support/payment-requests.ts';
+import { rpcTransports } from '../support/rpc-transports.ts';
 
 const DECLINED_CARD = '4000000000000002';
 
@@ -18,7 +14,7 @@ type Json = any;
 
 /** The records of account one, newest first, as GetPayment returns them. */
 const made: Json[] = [];
-let sessionManager: Http2SessionManager;
+let close: () => void;
 let transports: Record<string, Transport>;
 
 onService();
@@ -30,18 +26,13 @@ beforeAll(async () => {
     );
   }
   await pay({ ...cardPayment(), account_id: ACCOUNT_TWO, merchant_order_id: 'order-9' }, headersTwo());
-  sessionManager = new Http2SessionManager(server.url);
-  const baseUrl = server.url;
-  const http = { baseUrl, httpVersion: '1.1' } as const;
-  transports = {
-    connectJson: createConnectTransport({ ...http, useBinaryFormat: false }),
-    connectProto: createConnectTransport({ ...http, useBinaryFormat: true }),
-    connectGet: createConnectTransport({ ...http, useBinaryFormat: false, useHttpGet: true }),
-    grpc: createGrpcTransport({ baseUrl, sessionManager }),
-    grpcWeb: createGrpcWebTransport(http),
-  };
+  const opened = rpcTransports(server.url);
+  close = opened.close;
+  const http = { baseUrl: server.url, httpVersion: '1.1' } as const;
+  const connectGet = createConnectTransport({ ...http, useBinaryFormat: false, useHttpGet: true });
+  transports = { ...opened.transports, connectGet };
 });
-afterAll(() => sessionManager?.abort());
+afterAll(() => close?.());
 
 async function pay(request: object, headers = headersOne()): Promise<Json> {
   const response = await fetch(`${server.url}/v1/payments`, {

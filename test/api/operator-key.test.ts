@@ -8,10 +8,10 @@ import {
   OPERATOR,
   type OperatorCalls,
   operatorCalls,
-  RPCS,
   requestMessage,
 } from '../support/operator-calls.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
+import { RPCS } from '../support/rpc-transports.ts';
 import { startTestServer } from '../support/server.ts';
 
 let calls: OperatorCalls;

@@ -10,13 +10,7 @@ import {
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { sandboxCatalogue } from '../support/catalogues.ts';
 import { onService, server, tables } from '../support/on-service.ts';
-import {
-  OPERATOR,
-  type OperatorCalls,
-  operatorCalls,
-  RPCS,
-  requestMessage,
-} from '../support/operator-calls.ts';
+import { OPERATOR, type OperatorCalls, operatorCalls, requestMessage } from '../support/operator-calls.ts';
 import {
   CARD_DATA,
   cardPayment,
@@ -25,6 +19,7 @@ import {
   walletPayment,
   withField,
 } from '../support/payment-requests.ts';
+import { RPCS } from '../support/rpc-transports.ts';
 import { startTestServer } from '../support/server.ts';
 
 const CARD = '4012888888881881';

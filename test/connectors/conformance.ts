@@ -17,6 +17,7 @@ import {
   type SecondCharge,
   untilAsked,
 } from './conformance-calls.ts';
+import { type ConformingClosing, describeClosing } from './conformance-closing.ts';
 import { type ConformingCorrections, describeCorrections } from './conformance-corrections.ts';
 import type { ConformingAnswer } from './conforming-answers.ts';
 import {
@@ -55,6 +56,8 @@ export type ConformingConnector = ConformingCorrections & {
   readonly probeAnswer: { status: number; body: JsonObject };
   /** The connector's calls other than `pay`. */
   readonly calls?: readonly ConformingCall[];
+  /** Absent if the provider closes no payment that awaits its payer. */
+  readonly closing?: ConformingClosing;
   readonly secondCharge: SecondCharge;
   /** The provider's responses, and the kind of outcome that each must become. */
   readonly answers: readonly ConformingAnswer[];
@@ -169,6 +172,7 @@ export function describeConformance(subject: ConformingConnector): void {
       capabilities: () => suite.connect('http://127.0.0.1:1').capabilities,
     };
     describeCalls(subject.calls ?? [], calls);
+    describeClosing(subject.closing, calls);
     describeSecondCharge(subject.secondCharge, calls);
 
     it('an attempt contains our transaction ID, and closing the connection closes its sockets', async () => {

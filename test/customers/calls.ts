@@ -1,11 +1,6 @@
 import type { DescService } from '@bufbuild/protobuf';
 import { type Client, createClient } from '@connectrpc/connect';
-import {
-  createConnectTransport,
-  createGrpcTransport,
-  createGrpcWebTransport,
-  Http2SessionManager,
-} from '@connectrpc/connect-node';
+import { RPCS, rpcTransports } from '../support/rpc-transports.ts';
 
 export const ONE = { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one' };
 export const TWO = { 'public-api-key': 'pk_sandbox_two', 'private-secret-key': 'sk_sandbox_two' };
@@ -56,19 +51,7 @@ export type RpcClients<Service extends DescService> = {
 
 /** Opens a client for a service with each RPC protocol. */
 export function rpcClients<Service extends DescService>(url: string, service: Service): RpcClients<Service> {
-  const sessionManager = new Http2SessionManager(url);
-  const web = { baseUrl: url, httpVersion: '1.1' } as const;
-  const transports = {
-    'Connect with JSON': createConnectTransport({ ...web, useBinaryFormat: false }),
-    'Connect with Protobuf': createConnectTransport({ ...web, useBinaryFormat: true }),
-    gRPC: createGrpcTransport({ baseUrl: url, sessionManager }),
-    'gRPC-Web': createGrpcWebTransport(web),
-  };
-  return {
-    clients: Object.entries(transports).map(([protocol, transport]) => ({
-      protocol,
-      client: createClient(service, transport),
-    })),
-    close: () => sessionManager.abort(),
-  };
+  const { transports, close } = rpcTransports(url);
+  const clients = RPCS.map((protocol) => ({ protocol, client: createClient(service, transports[protocol]) }));
+  return { clients, close };
 }

@@ -8,7 +8,7 @@ import { startBrowser } from '../support/browser.ts';
 import { enter, type Merchant, merchantOne, type Operator, pathOf, signIn } from '../support/dashboard.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import type { InPage } from '../support/payer.ts';
-import { cardPayment } from '../support/payment-requests.ts';
+import { cardPayment, walletPayment } from '../support/payment-requests.ts';
 
 let browser: Browser;
 let operator: Operator;
@@ -42,6 +42,21 @@ it('moving money takes at least two presses, and the keyboard alone is enough', 
   expect(await buttons()).toEqual(['Capture']);
   await page.keyboard.press('Tab');
   expect(await page.evaluate('document.activeElement.id')).toBe('capture-amount');
+});
+
+it('the button Cancel closes a payment that awaits its payer', async () => {
+  const waiting = await merchant.call('/v1/payments', walletPayment());
+  await enter(page, server, SANDBOX_OPERATOR_KEY);
+  await page.goto(`${server.url}/dashboard${pathOf(waiting)}`);
+  expect(await page.$$eval('.actions summary', (all) => all.map((one: InPage) => one.textContent))).toEqual([
+    'Cancel…',
+  ]);
+  await page.click('.actions summary');
+  await Promise.all([page.waitForNavigation(), page.click('.actions button.danger')]);
+  expect(await page.$eval('[role="status"]', (one: InPage) => one.textContent)).toBe('The cancel succeeded.');
+  expect(await page.$('.actions')).toBe(null);
+  const closed = await merchant.call(`/v1/payments/${waiting.id}`);
+  expect([closed.status, closed.transactions.response_code]).toEqual(['CANCELED', 'SUCCEEDED']);
 });
 
 it('an operator sees whether an action succeeded, is still open or failed', async () => {

@@ -1,10 +1,4 @@
 import { type Client, createClient, type Transport } from '@connectrpc/connect';
-import {
-  createConnectTransport,
-  createGrpcTransport,
-  createGrpcWebTransport,
-  Http2SessionManager,
-} from '@connectrpc/connect-node';
 import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
 import {
   type CreatePaymentRequest,
@@ -13,13 +7,11 @@ import {
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import type { RequestJson } from './payment-requests.ts';
+import { type Rpc, rpcTransports } from './rpc-transports.ts';
 
 /** The key header of a sandbox operator. */
 export const OPERATOR: KeyHeaders = { 'operator-key': 'op_sandbox' };
 export type KeyHeaders = Readonly<Record<string, string>>;
-
-/** The ways to call an rpc; Connect in both its forms. */
-export const RPCS = ['connectJson', 'connectProto', 'grpc', 'grpcWeb'] as const;
 
 /** A REST response. */
 export type RestAnswer = {
@@ -34,7 +26,7 @@ export type OperatorCalls = {
   explain(payment: unknown, options?: { headers?: KeyHeaders; key?: string }): Promise<RestAnswer>;
   /** Makes a payment, as a merchant does. */
   pay(request: RequestJson, headers: KeyHeaders): Promise<RestAnswer>;
-  readonly rpcs: Readonly<Record<(typeof RPCS)[number], Client<typeof OperatorService>>>;
+  readonly rpcs: Readonly<Record<Rpc, Client<typeof OperatorService>>>;
   /** Every REST response, for searches for data that must not appear. */
   readonly answers: readonly string[];
   close(): void;
@@ -42,8 +34,7 @@ export type OperatorCalls = {
 
 /** Functions that call the operators' service at `url` and make payments, over REST by default. */
 export function operatorCalls(url: string): OperatorCalls {
-  const sessionManager = new Http2SessionManager(url);
-  const web = { baseUrl: url, httpVersion: '1.1' } as const;
+  const { transports, close } = rpcTransports(url);
   const client = (transport: Transport) => createClient(OperatorService, transport);
   const answers: string[] = [];
   const call = async (path: string, init: RequestInit): Promise<RestAnswer> => {
@@ -64,13 +55,13 @@ export function operatorCalls(url: string): OperatorCalls {
       post('/v1/routes/explain', { payment, idempotency_key: key }, headers),
     pay: (request, headers) => post('/v1/payments', request, headers),
     rpcs: {
-      connectJson: client(createConnectTransport({ ...web, useBinaryFormat: false })),
-      connectProto: client(createConnectTransport({ ...web, useBinaryFormat: true })),
-      grpc: client(createGrpcTransport({ baseUrl: url, sessionManager })),
-      grpcWeb: client(createGrpcWebTransport(web)),
+      connectJson: client(transports.connectJson),
+      connectProto: client(transports.connectProto),
+      grpc: client(transports.grpc),
+      grpcWeb: client(transports.grpcWeb),
     },
     answers,
-    close: () => sessionManager.abort(),
+    close,
   };
 }
 

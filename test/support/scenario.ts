@@ -1,12 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { createClient, type Transport } from '@connectrpc/connect';
-import {
-  createConnectTransport,
-  createGrpcTransport,
-  createGrpcWebTransport,
-  Http2SessionManager,
-} from '@connectrpc/connect-node';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
@@ -16,6 +10,7 @@ import {
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { rpcTransports } from './rpc-transports.ts';
 
 /** One of the interface's example requests, with its complete expected record. */
 export type Scenario = {
@@ -73,13 +68,13 @@ export type Clients = {
 
 /** Clients for the service at `url`. Connect uses JSON; gRPC and gRPC-Web use binary, as is usual for each. */
 export function createClients(url: string): Clients {
-  const sessionManager = new Http2SessionManager(url);
+  const { transports, close } = rpcTransports(url);
   return {
     rest: (scenario, idempotencyKey) => sendRest(url, scenario, idempotencyKey),
-    connect: sendRpc(createConnectTransport({ baseUrl: url, httpVersion: '1.1', useBinaryFormat: false })),
-    grpc: sendRpc(createGrpcTransport({ baseUrl: url, sessionManager })),
-    grpcWeb: sendRpc(createGrpcWebTransport({ baseUrl: url, httpVersion: '1.1' })),
-    close: () => sessionManager.abort(),
+    connect: sendRpc(transports.connectJson),
+    grpc: sendRpc(transports.grpc),
+    grpcWeb: sendRpc(transports.grpcWeb),
+    close,
   };
 }
 

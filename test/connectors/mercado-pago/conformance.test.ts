@@ -24,6 +24,13 @@ const reference = `${PREFERENCE_ID}/${PAYMENT_ID}`;
 const operation = refundOf(attempt, reference, 100_000n);
 const refunded = { id: 77, payment_id: PAYMENT_ID, amount: 1000, status: 'approved' };
 
+/** The times of a preference that is open this long. */
+const endingAfter = (openMs: number) => ({
+  expires: true,
+  date_created: new Date(0).toISOString(),
+  expiration_date_to: new Date(openMs).toISOString(),
+});
+
 describeConformance({
   connector: mercadoPagoConnector,
   settings: (baseUrl, timeoutMs) => ({
@@ -61,6 +68,15 @@ describeConformance({
     ]),
     lookUp(),
   ],
+  closing: {
+    query: lookUpOf(attempt, { reference: PREFERENCE_ID }),
+    request: /^PUT \/checkout\/preferences\//,
+    answer: (request, isClosed) =>
+      request.startsWith('GET /v1/payments/search')
+        ? searchAnswer()
+        : { ...preferenceAnswer(attempt), ...endingAfter(isClosed ? 60_000 : 86_400_000) },
+    later: { ageMs: 12 * 3_600_000 },
+  },
   secondCharge: {
     recorded: String(PAYMENT_ID),
     report: async (connection) => connection.lookUp?.(lookUpOf(attempt, { reference })),

@@ -205,6 +205,7 @@ describeConformance({
   attempt: redirectAttempt,
   approval: (attempt) => ({ status: 201, body: orderAnswer(attempt) }),
   accessToken: tokenAnswer,
+  closing: { query: lookUpOf(order, { reference: ORDER_ID }), answer: () => orderAnswer(order) },
   secondCharge: {
     recorded: CAPTURE_ID,
     report: async (connection) =>

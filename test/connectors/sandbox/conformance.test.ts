@@ -24,6 +24,7 @@ import {
 import { answerTo, CALLS, operation } from './conforming-calls.ts';
 
 const paid = cardAttempt();
+const order = redirectAttempt();
 const secrets = { api_key: new Secret('sandbox_test_key') };
 
 const captured = (responseCode: string) => (attempt: PaymentAttempt) => ({
@@ -52,6 +53,11 @@ describeConformance({
   approval: (attempt) => ({ status: 201, body: chargeAnswer(attempt) }),
   probeAnswer: { status: 404, body: refusal('not_found') },
   calls: CALLS,
+  closing: {
+    query: lookUpOf(order, { reference: `wo_${ID}` }),
+    request: /^POST \/v1\/by-idempotency-key\/[^/]+\/close /,
+    answer: (_request, isClosed) => ({ ...orderAnswer(order), ...(isClosed && { status: 'expired' }) }),
+  },
   corrections: { capture: corrected('capture'), refund: corrected('refund') },
   secondCharge: {
     recorded: `ch_${ID}`,

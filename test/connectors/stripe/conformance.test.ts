@@ -16,6 +16,12 @@ const operation = operationOn(paid, INTENT_ID, { reason: 'REQUESTED_BY_CUSTOMER'
 const amount = Number(operation.money.minorUnits);
 const ANOTHER = '00000000-0000-4000-8000-000000000000';
 
+const CHALLENGED = {
+  status: 'requires_action',
+  amount_received: 0,
+  next_action: { type: 'redirect_to_url', redirect_to_url: { url: 'https://hooks.stripe.com/3ds' } },
+};
+
 describeConformance({
   connector: stripeConnector,
   settings: (baseUrl, timeoutMs) => ({ base_url: baseUrl, timeout_ms: timeoutMs }),
@@ -45,6 +51,12 @@ describeConformance({
       data: [refundAnswer(operation.transactionId, amount)],
     }),
   ],
+  closing: {
+    query: lookUpOf(paid, { reference: INTENT_ID }),
+    request: /^POST \/v1\/payment_intents\/\w+\/cancel /,
+    answer: (_request, isClosed) =>
+      intentAnswer(paid, isClosed ? { status: 'canceled', amount_received: 0 } : CHALLENGED),
+  },
   corrections: {
     refund: async (status) =>
       fromRefund(refundAnswer(operation.transactionId, amount, { status }), {
@@ -62,11 +74,7 @@ describeConformance({
     changed('approved', 'a charge', {}),
     decline('declined', 'a decline', { decline_code: 'insufficient_funds' }),
     decline('declined', 'a decline for an unknown code', { decline_code: 'succeeded' }),
-    changed('redirect', 'a challenge', {
-      status: 'requires_action',
-      amount_received: 0,
-      next_action: { type: 'redirect_to_url', redirect_to_url: { url: 'https://hooks.stripe.com/3ds' } },
-    }),
+    changed('redirect', 'a challenge', CHALLENGED),
     changed('pending', 'a payment in process', { status: 'processing', amount_received: 0 }),
     changed('declined', 'a failure reported as a success', {
       status: 'requires_payment_method',
