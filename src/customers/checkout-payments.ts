@@ -18,7 +18,7 @@ import { type Money, parseMoney, toDecimal } from '#src/money.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { callbackAddress, closePayment, type ReturnDeps } from '#src/payments/check/payer-return.ts';
 import { cardName } from '#src/payments/create/card.ts';
-import { type PaymentDeps, payAsked } from '#src/payments/create/create-payment.ts';
+import { type AskedPayment, type PaymentDeps, payAsked } from '#src/payments/create/create-payment.ts';
 import { hasThreeDSecureResults } from '#src/payments/create/payment-method.ts';
 import { hasTerms } from '#src/payments/create/session-terms.ts';
 import type { OnceResponse } from '#src/payments/keys/call-once.ts';
@@ -41,20 +41,30 @@ export async function payCheckout(
   caller: Caller,
   valid: (request: CreatePaymentRequest) => void,
 ): Promise<OnceResponse<typeof CheckoutPaymentSchema>> {
-  const { record, replayed } = await payAsked(deps, async () => {
-    const session = await requireSession(deps.database, caller.accountId, request.checkoutSession);
-    const payment = paymentRequest(request, session);
-    valid(payment);
-    return {
-      request: payment,
-      caller: { ...caller, withinSession: session },
-      onTermsOf(earlier) {
-        const terms = firstTerms(earlier, session, request.amount);
-        return terms && { ...payment, ...terms };
-      },
-    };
-  });
+  const asked = await askOnTerms(deps, request, caller, valid);
+  const { record, replayed } = await payAsked(deps, asked);
   return { message: checkoutPayment(record), replayed };
+}
+
+/** Asks for a session's payment on the session's current terms. */
+async function askOnTerms(
+  deps: PaymentDeps,
+  request: CreateCheckoutPaymentRequest,
+  caller: Caller,
+  valid: (request: CreatePaymentRequest) => void,
+): Promise<AskedPayment> {
+  const session = await requireSession(deps.database, caller.accountId, request.checkoutSession);
+  const payment = paymentRequest(request, session);
+  valid(payment);
+  return {
+    request: payment,
+    caller: { ...caller, withinSession: session },
+    onTermsOf(earlier) {
+      const terms = firstTerms(earlier, session, request.amount);
+      return terms && { ...payment, ...terms };
+    },
+    again: () => askOnTerms(deps, request, caller, valid),
+  };
 }
 
 /**

@@ -46,6 +46,8 @@ export type AskedPayment = {
    * changed since; undefined if the payment was not made on such terms.
    */
   readonly onTermsOf?: (earlier: Payment) => CreatePaymentRequest | undefined;
+  /** Asks for the payment on the terms of the session as it is now; undefined if the caller gave the terms. */
+  readonly again?: () => Promise<AskedPayment>;
 };
 
 /**
@@ -59,7 +61,7 @@ export function createPayment(
   request: CreatePaymentRequest,
   caller: Caller,
 ): Promise<KeyedResponse> {
-  return payAsked(deps, async () => ({ request, caller }));
+  return payAsked(deps, { request, caller });
 }
 
 /** Limit on tries to claim: a session may change after its payment is prepared, but hardly this often by accident. */
@@ -69,29 +71,26 @@ const CLAIM_TRIES = 5;
  * Makes a payment, or returns the response stored under the same key. THE main path: two commits (and one for each
  * further attempt), and no database transaction is open during a provider call.
  *
- * @param ask returns the payment as it is asked for now. It is called again if the session that it read has changed, or
- * was used, before the payment is claimed.
+ * @param asked asked for again if its session has changed, or was used, before the payment is claimed.
  * @throws ServiceError if the payment is refused. REQUEST_IN_PROGRESS: the payment may have been claimed, and its
  * response is still to come under the same key. Any other reason: this call claimed nothing and sent nothing.
  * @throws Error for a fault of ours, after which the payment may be claimed: the checker learns its outcome, and the
  * key gets its response.
  */
-export async function payAsked(deps: PaymentDeps, ask: () => Promise<AskedPayment>): Promise<KeyedResponse> {
-  for (let tries = 1; ; tries++) {
-    const asked = await ask();
-    // 1. The key, its account, and the hash of its request.
-    const key = readKey(deps, asked);
-    try {
-      return await underKey(
-        key,
-        () => prepareAndClaim(deps, asked, key),
-        (claimed) => afterClaim(deps.patience, 'payment', payClaimed(deps, claimed, key.find)),
-      );
-    } catch (error) {
-      if (error instanceof OverloadError) deps.observer.refused();
-      if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
-    }
+export async function payAsked(deps: PaymentDeps, asked: AskedPayment, tries = 1): Promise<KeyedResponse> {
+  // 1. The key, its account, and the hash of its request.
+  const key = readKey(deps, asked);
+  try {
+    return await underKey(
+      key,
+      () => prepareAndClaim(deps, asked, key),
+      (claimed) => afterClaim(deps.patience, 'payment', payClaimed(deps, claimed, key.find)),
+    );
+  } catch (error) {
+    if (error instanceof OverloadError) deps.observer.refused();
+    if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
   }
+  return payAsked(deps, asked.again ? await asked.again() : asked, tries + 1);
 }
 
 /** Makes a claimed payment. */
