@@ -55,12 +55,14 @@ it('a failed migration leaves nothing behind, is named in the error, and can run
   expect(await migrate(database, directory)).toEqual(['0002_second.sql']);
 });
 
-it('a migration that changed after it ran is refused, and nothing runs', async () => {
+it('a migration that changed after it ran is refused with what to do, and nothing runs', async () => {
   write('0001_first.sql', 'CREATE TABLE item (id int)');
   await migrate(database, directory);
   write('0001_first.sql', 'CREATE TABLE item (id bigint)');
   write('0002_second.sql', 'INSERT INTO item VALUES (1)');
-  await expectRefusal(/0001_first\.sql was changed/);
+  await expectRefusal(
+    /^migration 0001_first\.sql was changed after .* delete its data directory \(DATA_DIR.* a new file$/,
+  );
   expect(await select('SELECT id FROM item')).toEqual([]);
 });
 

@@ -182,7 +182,7 @@ function refuseMismatch(migrations: readonly Migration[], applied: readonly Appl
     // A row without a migration of ours comes from a later release.
     if (migration && migration.sha256 !== row.sha256) {
       throw new MigrationError(
-        `migration ${fileName(migration)} was changed after the database ran it; restore the file, and put the change into a new file`,
+        `migration ${fileName(migration)} was changed after the database ran it; nothing was done. Use the release that made the database. If the database holds only sandbox data, you can instead stop the service and delete its data directory (DATA_DIR, by default "data" in the checkout): the next start makes a new one. If you changed the file, restore it, and put the change into a new file`,
       );
     }
   }
