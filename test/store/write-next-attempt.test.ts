@@ -10,6 +10,7 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { changeOf, recordOf } from './changes-under-test.ts';
 
 const LEASE_S = 60;
+const PAYER_DUE_AT = '2026-01-31T09:08:07.000Z';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token', maxConnections: 8 });
 
@@ -25,6 +26,8 @@ function nextOf(attempt: OpenAttempt, checkInS = LEASE_S): Begin {
       reference: undefined,
       providerPaymentId: undefined,
       vaultedToken: attempt.vaultedToken,
+      methodKind: 'PAYER_PAGE',
+      payerDueAt: PAYER_DUE_AT,
       checkInS,
     },
   };
@@ -75,7 +78,8 @@ describe('beginning the next attempt', () => {
       },
       {
         ...{ ...inherited, id: next.added.id, status: 'PENDING', connection_id: 'second' },
-        ...{ connection_identity: 'second account', fence: 0 },
+        ...{ connection_identity: 'second account', fence: 0, succeeded_at: null },
+        ...{ method_kind: 'PAYER_PAGE', payer_due_at: new Date(PAYER_DUE_AT), catalogue_version: 0 },
       },
     ]);
     const times = await own(
