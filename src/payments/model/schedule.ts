@@ -41,6 +41,14 @@ export function callsBeginWithinMs(
   return earlierCallsMs + leaseMarginMs / 2;
 }
 
+/** A pause that grows with an age: a share of it, within bounds. */
+export type PauseByAge = { readonly share: number; readonly firstS: number; readonly longestS: number };
+
+/** Returns the pause at an age, in seconds. `store/engine/due-work` has the same formula in SQL. */
+function pauseS(ageMs: number, { share, firstS, longestS }: PauseByAge): number {
+  return Math.min(Math.max(firstS, (ageMs / 1_000) * share), longestS);
+}
+
 const LONGEST_LOOK_UP_S = 86_400;
 const JITTER = 0.2;
 
@@ -55,9 +63,9 @@ export function variedPauseS(
   ageMs: number,
   chance: number,
 ): number {
-  const halfMs = Math.max(schedule.firstCheckMs, ageMs / 2);
-  const pauseS = Math.min(halfMs / 1000, LONGEST_LOOK_UP_S);
-  return pauseS * (1 + JITTER * (2 * chance - 1));
+  const firstS = schedule.firstCheckMs / 1_000;
+  const evenS = pauseS(ageMs, { share: 1 / 2, firstS, longestS: LONGEST_LOOK_UP_S });
+  return evenS * (1 + JITTER * (2 * chance - 1));
 }
 
 /**
@@ -88,20 +96,19 @@ const LONGEST_PAUSE_S = 3_600;
  * @param leftMs time left for the payer; negative once it is over.
  */
 export function payerPauseS(ageMs: number, leftMs: number): number {
-  const pauseS = Math.min(Math.max(FIRST_CHECK_S, ageMs / 2_000), LONGEST_PAUSE_S);
-  return leftMs > 0 ? Math.max(1, Math.min(pauseS, leftMs / 1_000)) : pauseS;
+  const evenS = pauseS(ageMs, { share: 1 / 2, firstS: FIRST_CHECK_S, longestS: LONGEST_PAUSE_S });
+  return leftMs > 0 ? Math.max(1, Math.min(evenS, leftMs / 1_000)) : evenS;
 }
 
 /**
  * Pauses between retries of waiting news, by the age of the news. The pauses are short, since most news waits for a
  * lease of a few seconds.
  */
-export const NEWS_PAUSES = { share: 0.3, firstS: 2, longestS: LONGEST_PAUSE_S } as const;
+export const NEWS_PAUSES: PauseByAge = { share: 0.3, firstS: 2, longestS: LONGEST_PAUSE_S };
 
 /** Returns the seconds until news of this age is retried. */
 export function newsPauseS(ageMs: number): number {
-  const { share, firstS, longestS } = NEWS_PAUSES;
-  return Math.min(Math.max(firstS, (ageMs / 1_000) * share), longestS);
+  return pauseS(ageMs, NEWS_PAUSES);
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Dispute } from '#src/connectors/dispute-report.ts';
+import type { PauseByAge } from '#src/payments/model/schedule.ts';
 import type { Database, Nullable, Queries } from '../engine/database.ts';
 import { DUE, takeDueRows, takeFound, takeWith } from '../engine/due-work.ts';
 import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
@@ -135,15 +136,12 @@ export async function insertPayerNews(
   return rows[0] && { lastAt: rows[0].lastAt ?? undefined };
 }
 
-/** Pauses of news: a share of its age, within a minimum and a maximum. */
-export type NewsPauses = { readonly share: number; readonly firstS: number; readonly longestS: number };
-
 /** Leases a connection's news whose transaction is yet to be found, until the next search. */
 export async function takeDueNews(
   database: Database,
   connectionId: string,
   limit: number,
-  pauses: NewsPauses,
+  pauses: PauseByAge,
 ): Promise<UnroutedNews[]> {
   const search = { values: [connectionId, limit], limit };
   return takeDueRows<NewsName, UnroutedNews>(
@@ -158,12 +156,12 @@ export async function takeDueNews(
 export async function takeNamedNews(
   database: Database,
   named: readonly NewsName[],
-  pauses: NewsPauses,
+  pauses: PauseByAge,
 ): Promise<UnroutedNews[]> {
   return takeFound(named, take(database, pauses));
 }
 
-const take = (database: Database, { share, firstS, longestS }: NewsPauses) =>
+const take = (database: Database, { share, firstS, longestS }: PauseByAge) =>
   takeWith<UnroutedNews>(database, DUE.notifications.take, [share, firstS, longestS]);
 
 const FIND_BY_ID = {
