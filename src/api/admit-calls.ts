@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Admission, overloaded, type RefusedBy, type Ticket } from './admission.ts';
 import type { ClientAddress } from './client-address.ts';
-import type { RefuseCall } from './overload-answers.ts';
+import type { RefuseCall } from './overload-responses.ts';
 
 /** The address of a call, and the sending and counting of its refusal. */
 type Admitting = {

@@ -20,7 +20,7 @@ import { listSessionMethods } from '#src/customers/session-methods.ts';
 import { accountOf, type Caller } from '#src/payments/caller.ts';
 import type { ReturnDeps } from '#src/payments/check/payer-return.ts';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
-import { createdAnswer } from './customer-service.ts';
+import { createdResponse } from './customer-service.ts';
 import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
@@ -37,7 +37,7 @@ export function checkoutService(
     async createCheckoutSession(request, caller) {
       accountOf(caller);
       const response = await createSession(deps, validCreate(request), caller);
-      return createdAnswer(response, `/v1/checkout/sessions/${response.message.checkoutSession}`);
+      return createdResponse(response, `/v1/checkout/sessions/${response.message.checkoutSession}`);
     },
     async getCheckoutSession({ checkoutSession }, { accountId, secretPresented }) {
       const session = sessionMessage(await requireSession(database, accountId, checkoutSession));
@@ -54,7 +54,7 @@ export function checkoutService(
     },
     async createCheckoutPayment(request, caller) {
       const paid = await payCheckout(deps, validPayment(request), caller, requireValid);
-      return createdAnswer(paid, `/v1/checkout/sessions/${paid.message.checkoutSession}/payment`);
+      return createdResponse(paid, `/v1/checkout/sessions/${paid.message.checkoutSession}/payment`);
     },
     async getCheckoutPayment({ checkoutSession }, { accountId }) {
       return { message: await getCheckoutPayment(deps, accountId, checkoutSession) };

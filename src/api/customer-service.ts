@@ -17,7 +17,7 @@ import { deleteCustomer } from '#src/customers/delete-customer.ts';
 import type { MethodDeps } from '#src/customers/stored-methods.ts';
 import { accountOf, type Caller } from '#src/payments/caller.ts';
 import { requireValidOf } from './require-valid.ts';
-import type { Answer, ServiceHandlers } from './rest.ts';
+import type { CallResponse, ServiceHandlers } from './rest.ts';
 
 const validCreate = requireValidOf(CreateCustomerRequestSchema);
 const validFind = requireValidOf(FindCustomerRequestSchema);
@@ -32,7 +32,7 @@ export function customerService(
     async createCustomer(request, caller) {
       accountOf(caller);
       const response = await createCustomer(deps, validCreate(request), caller);
-      return createdAnswer(response, `/v1/customers/${response.message.id}`);
+      return createdResponse(response, `/v1/customers/${response.message.id}`);
     },
     async getCustomer({ id }, caller) {
       return { message: await getCustomer(database, accountOf(caller), id) };
@@ -61,11 +61,11 @@ type Once<M> = { readonly message: M; readonly replayed: boolean };
  *
  * @param created the object's path, if any.
  */
-export function createdAnswer<M>(once: Once<M>, created?: string): Answer<M> {
-  return { ...onceAnswer(once), created: created ?? '' };
+export function createdResponse<M>(once: Once<M>, created?: string): CallResponse<M> {
+  return { ...onceResponse(once), created: created ?? '' };
 }
 
 /** Builds the response to any other call that has an idempotency key, or to a repeat of the call. */
-export function onceAnswer<M>({ message, replayed }: Once<M>): Answer<M> {
+export function onceResponse<M>({ message, replayed }: Once<M>): CallResponse<M> {
   return { message, ...(replayed && { headers: { 'idempotent-replayed': 'true' } }) };
 }

@@ -5,25 +5,25 @@ import { notFoundPage } from '#src/web/not-found-page.ts';
 import { PAGE_HEADERS } from '#src/web/page.ts';
 import { describeError } from './describe-error.ts';
 import { grpcTrailers, keepReason, toConnectError, toProblem, toServiceError } from './errors.ts';
-import { refuseRest } from './overload-answers.ts';
+import { refuseRest } from './overload-responses.ts';
 
 /**
  * Makes an application send errors as application/problem+json (RFC 9457). For an unknown path, the response is in the
  * caller's protocol, or a page for a browser.
  */
-export function answerErrors(app: FastifyInstance): void {
-  app.setErrorHandler(answerError);
-  app.setNotFoundHandler(answerNotFound);
+export function sendErrors(app: FastifyInstance): void {
+  app.setErrorHandler(sendError);
+  app.setNotFoundHandler(sendNotFound);
   // Runs before the body is read, since the body does not matter.
   app.addHook('onRequest', (request, reply, done) => {
     if (!request.is404) return done();
-    answerNotFound(request, reply);
+    sendNotFound(request, reply);
   });
 }
 
-function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const contentType = request.headers['content-type'] ?? '';
-  if (contentType.startsWith('application/grpc')) return answerUnimplemented(request, reply);
+  if (contentType.startsWith('application/grpc')) return sendUnimplemented(request, reply);
   if ('connect-protocol-version' in request.headers || CONNECT.test(contentType)) {
     return reply
       .code(404)
@@ -31,13 +31,13 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
       .send(Buffer.from(errorToJsonBytes(NO_RPC, undefined)));
   }
   return (
-    answerPage(404, request, reply) ??
-    answerProblem(new ServiceError('NOT_FOUND', 'there is nothing at this path'), request, reply)
+    sendErrorPage(404, request, reply) ??
+    sendProblem(new ServiceError('NOT_FOUND', 'there is nothing at this path'), request, reply)
   );
 }
 
 /** Sends a browser an error page. @returns undefined for any other client. */
-function answerPage(
+function sendErrorPage(
   status: 400 | 404,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -47,7 +47,7 @@ function answerPage(
 }
 
 /** Sends one error. Fastify itself calls this for requests that it cannot route, such as one with an invalid URL. */
-export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = toServiceError(error);
   if (known instanceof OverloadError) {
     refuseRest(known, request, reply);
@@ -59,8 +59,8 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   // Hooks do not run for a request that cannot be routed.
   reply.header('x-request-id', request.id);
   const page =
-    known.status === 404 || known.status === 400 ? answerPage(known.status, request, reply) : undefined;
-  return page ?? answerProblem(known, request, reply);
+    known.status === 404 || known.status === 400 ? sendErrorPage(known.status, request, reply) : undefined;
+  return page ?? sendProblem(known, request, reply);
 }
 
 /** Reports whether to log an error: only if the caller is not at fault and no limit refused the call. */
@@ -70,11 +70,7 @@ export function isOurFault(error: ServiceError): boolean {
 }
 
 /** Sends an error as application/problem+json. */
-export function answerProblem(
-  error: ServiceError,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): FastifyReply {
+export function sendProblem(error: ServiceError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   keepReason(request, error.reason);
   const problem = toProblem(error, request.id);
   if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS);
@@ -124,7 +120,7 @@ const NO_RPC = toConnectError(new ServiceError('NOT_FOUND', 'there is no such rp
  * Responds in trailers to a call to an unknown rpc, as gRPC does. gRPC-Web reads them from the headers of an empty
  * response.
  */
-function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function sendUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const contentType = request.headers['content-type'];
   const status = grpcTrailers(NO_RPC);
   // Headers count as trailers only if nothing follows them, but Node's HTTP/2 sends an empty frame at the end.

@@ -15,7 +15,7 @@ import { canonicalize } from '#src/wire/canonical-message.ts';
 import { readBinary } from '#src/wire/read-binary.ts';
 import { grpcTrailers, keepReason, reasonIn, rewriteConnectError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
-import { overloadTrailers } from './overload-answers.ts';
+import { overloadTrailers } from './overload-responses.ts';
 import type { Handle } from './rest.ts';
 import { COMPRESSED_FROM_BYTES, MAX_TIMEOUT_MS, type RpcOptions, refusal, requireKnownFlags } from './rpc.ts';
 
@@ -116,9 +116,9 @@ async function respond<Call>(
   const { data } = await envelopeDecompress(received, compression.request, BODY_LIMIT_BYTES);
   const message = readBinary(method.input, data);
   canonicalize(method.input, message);
-  const { message: answer, headers } = await handle(message, call);
+  const { message: response, headers } = await handle(message, call);
 
-  const plain = { flags: 0, data: toBinary(method.output, answer) };
+  const plain = { flags: 0, data: toBinary(method.output, response) };
   const sent = await envelopeCompress(plain, compression.response, COMPRESSED_FROM_BYTES);
   const isCompressed = (sent.flags & compressedFlag) !== 0;
   return {

@@ -54,16 +54,16 @@ export function createHealth(options: HealthOptions) {
    * is `{"status": "ok" | "ready" | "unavailable"}`; `ill_nodes` lists the database nodes that do not work, if any.
    */
   async function httpRoutes(app: FastifyInstance): Promise<void> {
-    const answer = (reply: FastifyReply, code: number, status: string, ill: readonly string[] = []) =>
+    const respond = (reply: FastifyReply, code: number, status: string, ill: readonly string[] = []) =>
       reply
         .code(code)
         .header('cache-control', 'no-store')
         .send({ status, ...(ill.length > 0 && { ill_nodes: ill }) });
-    app.get('/healthz', (_request, reply) => answer(reply, 200, 'ok'));
+    app.get('/healthz', (_request, reply) => respond(reply, 200, 'ok'));
     app.get('/readyz', async (_request, reply) =>
       (await isReady())
-        ? answer(reply, 200, 'ready', options.illNodes?.())
-        : answer(reply, 503, 'unavailable', options.illNodes?.()),
+        ? respond(reply, 200, 'ready', options.illNodes?.())
+        : respond(reply, 503, 'unavailable', options.illNodes?.()),
     );
   }
 

@@ -12,7 +12,7 @@ import {
   unenrollMethod,
 } from '#src/customers/stored-methods.ts';
 import { accountOf, type Caller } from '#src/payments/caller.ts';
-import { createdAnswer } from './customer-service.ts';
+import { createdResponse } from './customer-service.ts';
 import { requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
@@ -26,7 +26,7 @@ export function paymentMethodService(deps: MethodDeps): ServiceHandlers<typeof P
       accountOf(caller);
       const response = await enrollMethod(deps, validEnroll(request), caller);
       const { customerId, id } = response.message;
-      return createdAnswer(response, `/v1/customers/${customerId}/payment-methods/${id}`);
+      return createdResponse(response, `/v1/customers/${customerId}/payment-methods/${id}`);
     },
     async listPaymentMethods({ customerId }, caller) {
       const paymentMethods = await listStoredMethods(database, accountOf(caller), customerId);

@@ -22,7 +22,7 @@ import {
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { type ListDeps, listPayments } from '#src/payments/read/list-payments.ts';
 import { ServiceError } from '#src/service-error.ts';
-import { onceAnswer } from './customer-service.ts';
+import { onceResponse } from './customer-service.ts';
 import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
@@ -75,5 +75,5 @@ async function createOrReplay(deps: PaymentDeps, request: CreatePaymentRequest, 
 }
 
 function responseOf({ record, body, replayed }: KeyedResponse) {
-  return { ...onceAnswer({ message: record, replayed }), json: body };
+  return { ...onceResponse({ message: record, replayed }), json: body };
 }

@@ -25,7 +25,7 @@ const MAX_BYTES_PER_CONNECTION = 4 * 2 ** 20;
  * @param services the services to list. Clients can request everything in their files and imports.
  */
 export function reflectionRoutes(services: readonly DescService[]): (router: ConnectRouter) => void {
-  const answer = createAnswerer(services);
+  const respond = createResponder(services);
   const bytesOn = new WeakMap<object, number>();
 
   async function* serverReflectionInfo<R extends ServerReflectionRequest | ServerReflectionRequestV1Alpha>(
@@ -37,7 +37,7 @@ export function reflectionRoutes(services: readonly DescService[]): (router: Con
     for await (const request of requests) {
       if (++questions > MAX_QUESTIONS)
         throw new ConnectError('too many reflection requests', Code.ResourceExhausted);
-      const messageResponse = answer(request.messageRequest);
+      const messageResponse = respond(request.messageRequest);
       const bytes = (bytesOn.get(connection) ?? 0) + sizeOf(request, messageResponse);
       if (bytes > MAX_BYTES_PER_CONNECTION) {
         throw new ConnectError('too many reflection requests on this connection', Code.ResourceExhausted);
@@ -57,24 +57,27 @@ export function reflectionRoutes(services: readonly DescService[]): (router: Con
  * Estimates a response's size in bytes: the host and the request, which it repeats, and the files. The estimate for the
  * rest is generous.
  */
-function sizeOf(request: ServerReflectionRequest | ServerReflectionRequestV1Alpha, response: Answer): number {
+function sizeOf(
+  request: ServerReflectionRequest | ServerReflectionRequestV1Alpha,
+  response: ReflectionResponse,
+): number {
   const { value = '' } = request.messageRequest;
   const asked = typeof value === 'string' ? value : value.containingType;
   const files = response.case === 'fileDescriptorResponse' ? response.value.fileDescriptorProto : [];
-  let bytes = SMALL_ANSWER_BYTES + 2 * Buffer.byteLength(request.host) + 2 * Buffer.byteLength(asked);
+  let bytes = SMALL_RESPONSE_BYTES + 2 * Buffer.byteLength(request.host) + 2 * Buffer.byteLength(asked);
   for (const file of files) bytes += file.length + FIELD_BYTES;
   return bytes;
 }
 
-const SMALL_ANSWER_BYTES = 512;
+const SMALL_RESPONSE_BYTES = 512;
 /** Overhead of a length-delimited field, in bytes. */
 const FIELD_BYTES = 8;
 
-type Answer = ReturnType<ReturnType<typeof createAnswerer>>;
+type ReflectionResponse = ReturnType<ReturnType<typeof createResponder>>;
 
 type Question = (ServerReflectionRequest | ServerReflectionRequestV1Alpha)['messageRequest'];
 
-function createAnswerer(services: readonly DescService[]) {
+function createResponder(services: readonly DescService[]) {
   const index = indexFiles(services.map((service) => service.file));
   const listed = services
     .map((service) => ({ name: service.typeName }))

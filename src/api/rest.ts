@@ -21,7 +21,7 @@ import { type FieldPath, fieldPath, type HttpBinding, httpBindings } from './htt
 import { checkRest } from './require-valid.ts';
 
 /** A handler's response, for any protocol. */
-export type Answer<M> = {
+export type CallResponse<M> = {
   readonly message: M;
   /** A stored body in REST JSON, sent instead of encoding `message`. */
   readonly json?: Uint8Array | undefined;
@@ -36,7 +36,7 @@ export type ServiceHandlers<Service extends DescService, Call> = {
   readonly [Rpc in keyof Service['method']]: (
     message: MessageShape<Service['method'][Rpc]['input']>,
     call: Call,
-  ) => Promise<Answer<MessageShape<Service['method'][Rpc]['output']>>>;
+  ) => Promise<CallResponse<MessageShape<Service['method'][Rpc]['output']>>>;
 };
 
 /** A service with its handlers. */
@@ -48,7 +48,7 @@ export type ServedService<Service extends DescService, Call> = {
 };
 
 /** A handler of any rpc. */
-export type Handle<Call> = (message: Message, call: Call) => Promise<Answer<Message>>;
+export type Handle<Call> = (message: Message, call: Call) => Promise<CallResponse<Message>>;
 
 /**
  * Returns a Fastify plugin with a route for every rpc that is annotated with google.api.http. The annotation alone
@@ -93,16 +93,16 @@ function addRoute<Call>(
     handler: async (request, reply) => {
       const message = decode(requestJson(request, binding, input));
       canonicalize(input, message);
-      const answer = await handle(message, calls.get(request) as Call);
-      reply.headers({ ...answer.headers, 'content-type': 'application/json' });
+      const response = await handle(message, calls.get(request) as Call);
+      reply.headers({ ...response.headers, 'content-type': 'application/json' });
       if (output.typeName === EmptySchema.typeName) return reply.code(204).send();
-      const link = responseBody && nextPageLink(output, answer.message, request.url);
+      const link = responseBody && nextPageLink(output, response.message, request.url);
       if (link !== undefined) reply.header('link', link);
-      if (answer.created !== undefined) reply.code(201);
-      if (answer.created) reply.header('location', answer.created);
+      if (response.created !== undefined) reply.code(201);
+      if (response.created) reply.header('location', response.created);
       // As bytes: for a string, Fastify would add a charset parameter, which JSON's media type does not have (RFC
       // 8259).
-      return reply.send(answer.json ?? Buffer.from(encode(answer.message)));
+      return reply.send(response.json ?? Buffer.from(encode(response.message)));
     },
   });
 }

@@ -2,7 +2,7 @@ import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
-import { answerProblem } from './error-handler.ts';
+import { sendProblem } from './error-handler.ts';
 
 /**
  * Refuses rpc calls whose method or media type belongs to no supported protocol. Connect refuses them too, but its
@@ -20,14 +20,14 @@ export function refuseWrongForms(app: FastifyInstance, services: readonly DescSe
     if (!form.methods.includes(request.method)) {
       const allowed = form.methods.join(', ');
       const refusal = new ServiceError('METHOD_NOT_ALLOWED', `this rpc allows only ${allowed}`);
-      return answerProblem(refusal, request, reply.header('allow', allowed));
+      return sendProblem(refusal, request, reply.header('allow', allowed));
     }
     if (request.method === 'POST' && !form.mediaType.test(request.headers['content-type'] ?? '')) {
       const refusal = new ServiceError(
         'UNSUPPORTED_MEDIA_TYPE',
         `the content-type must be ${form.mediaTypes}`,
       );
-      return answerProblem(refusal, request, reply);
+      return sendProblem(refusal, request, reply);
     }
     done();
   });

@@ -98,16 +98,14 @@ export function rpcRoutes<Service extends DescService, Call>(
   return (router) => {
     for (const method of options.service.methods) {
       const handler = options.handlers[method.localName] as unknown as Handle<Call>;
+      const rpc = { input: method.input, handler, onError: options.onError };
       if (method.methodKind !== 'unary') throw new Error(`${method} is not unary`);
       const implementation = async (request: Message, context: HandlerContext) => {
         const call = context.values.get(callKey);
         if (call === undefined) throw new Error('the request gate did not run');
         const { signal } = context;
         signal.throwIfAborted();
-        return Promise.race([
-          answer(method.input, handler, request, call, context, options.onError),
-          ended(signal),
-        ]);
+        return Promise.race([respond(rpc, request, call, context), ended(signal)]);
       };
       const unread = { ...method, input: UnreadSchema } as DescMethodUnary;
       router.rpc(unread, implementation, {
@@ -172,13 +170,17 @@ function rewriteErrors(
   });
 }
 
-async function answer<Call>(
-  input: DescMessage,
-  handler: Handle<Call>,
+type Rpc<Call> = {
+  readonly input: DescMessage;
+  readonly handler: Handle<Call>;
+  readonly onError: (error: unknown) => void;
+};
+
+async function respond<Call>(
+  { input, handler, onError }: Rpc<Call>,
   unread: Message,
   call: Call,
   context: HandlerContext,
-  onError: (error: unknown) => void,
 ): Promise<Message> {
   try {
     const request = readUnread(input, unread);

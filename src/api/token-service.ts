@@ -5,7 +5,7 @@ import {
 } from '#gen/payments/v1/token_service_pb.js';
 import { createCheckoutToken, createToken, type TokenDeps } from '#src/customers/one-time-tokens.ts';
 import { accountOf, type Caller } from '#src/payments/caller.ts';
-import { createdAnswer } from './customer-service.ts';
+import { createdResponse } from './customer-service.ts';
 import { requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
@@ -17,10 +17,10 @@ export function tokenService(deps: TokenDeps): ServiceHandlers<typeof TokenServi
   return {
     async createToken(request, caller) {
       accountOf(caller);
-      return createdAnswer(await createToken(deps, validCreate(request), caller));
+      return createdResponse(await createToken(deps, validCreate(request), caller));
     },
     async createCheckoutToken(request, caller) {
-      return createdAnswer(await createCheckoutToken(deps, validCheckout(request), caller));
+      return createdResponse(await createCheckoutToken(deps, validCheckout(request), caller));
     },
   };
 }

@@ -39,7 +39,7 @@ import {
   rotateSecret,
   type WebhookWithSecret,
 } from '#src/webhooks/manage-webhooks.ts';
-import { createdAnswer, onceAnswer } from './customer-service.ts';
+import { createdResponse, onceResponse } from './customer-service.ts';
 import { requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
@@ -66,7 +66,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
       validCreate(request);
       const call = createCall(deps, request, caller);
       const made = await withSecret(deps, call, (own) => addWebhook(own, account, request));
-      return createdAnswer(made, `/v1/webhooks/${made.message.id}`);
+      return createdResponse(made, `/v1/webhooks/${made.message.id}`);
     },
     async listWebhooks(_request, caller) {
       const webhooks = await listOwnWebhooks(database, accountOf(caller));
@@ -91,7 +91,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
     async rotateWebhookSecret(request, caller) {
       const account = accountOf(caller);
       const call = rotateCall(deps, request, caller);
-      return onceAnswer(await withSecret(deps, call, (own) => rotateSecret(own, account, request.id)));
+      return onceResponse(await withSecret(deps, call, (own) => rotateSecret(own, account, request.id)));
     },
     async testWebhook(request, caller) {
       const account = accountOf(caller);
@@ -99,7 +99,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
       const sent = manageOnce(deps, call, async (own) =>
         deliveryMessage(await sendTestEvent(own, account, request.id)),
       );
-      return onceAnswer(await sent);
+      return onceResponse(await sent);
     },
     async listDeliveries(request, caller) {
       const account = accountOf(caller);
@@ -113,7 +113,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
       const sent = manageOnce(deps, call, async (own) =>
         deliveryMessage(await redeliverOne(own, account, request.id, request.webhookId)),
       );
-      return onceAnswer(await sent);
+      return onceResponse(await sent);
     },
     async redeliverFailed(request, caller) {
       const account = accountOf(caller);
@@ -124,7 +124,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
         const redelivered = await redeliverAllFailed(own, account, request.webhookId, since);
         return create(RedeliverFailedResponseSchema, { redelivered });
       });
-      return onceAnswer(await sent);
+      return onceResponse(await sent);
     },
   };
 }

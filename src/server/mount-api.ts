@@ -23,7 +23,7 @@ import { createHealth } from '#src/api/health.ts';
 import { refuseNotOffered } from '#src/api/not-offered.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
 import { operatorService } from '#src/api/operator-service.ts';
-import { type RefuseCall, refuseRest, refuseRpc } from '#src/api/overload-answers.ts';
+import { type RefuseCall, refuseRest, refuseRpc } from '#src/api/overload-responses.ts';
 import { paymentMethodService } from '#src/api/payment-method-service.ts';
 import { paymentService } from '#src/api/payment-service.ts';
 import { createRateLimit } from '#src/api/rate-limit.ts';

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { answerError, isOurFault } from '#src/api/error-handler.ts';
+import { isOurFault, sendError } from '#src/api/error-handler.ts';
 import { toServiceError } from '#src/api/errors.ts';
 import { type AddressShare, limitAtOnce } from '#src/api/limit-at-once.ts';
 import { addressGroup } from '#src/api/shares.ts';
@@ -78,7 +78,7 @@ function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
   const { payer } = routes;
   limitAtOnce(app, MAX_AT_ONCE, routes.share);
   app.setErrorHandler((error, request, reply) => {
-    if (!request.headers.accept?.includes('text/html')) return answerError(error, request, reply);
+    if (!request.headers.accept?.includes('text/html')) return sendError(error, request, reply);
     const known = toServiceError(error);
     const { status, retryAfterS } = known;
     if (isOurFault(known)) request.log.error({ err: error }, "handling a payer's return failed");

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { type Admission, createAdmission } from '#src/api/admission.ts';
 import { type ClientAddress, createClientAddress, trusts } from '#src/api/client-address.ts';
-import { answerError, answerErrors, refuseOtherMethods } from '#src/api/error-handler.ts';
+import { refuseOtherMethods, sendError, sendErrors } from '#src/api/error-handler.ts';
 import type { AddressShare } from '#src/api/limit-at-once.ts';
 import { operatorService } from '#src/api/operator-service.ts';
 import { addressGroup } from '#src/api/shares.ts';
@@ -257,7 +257,7 @@ export function createApplication(
     }),
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
-    frameworkErrors: answerError,
+    frameworkErrors: sendError,
     routerOptions: { ignoreTrailingSlash: true },
     requestIdHeader: false,
     // Node takes UUIDs from a pool of random bytes, which is much cheaper than generating bytes per request.
@@ -270,7 +270,7 @@ export function createApplication(
     done();
   });
   observeRequests(app, metrics, tracing, { clientAddress, isTrustedPeer: ({ ip }) => isTrusted(ip ?? '') });
-  answerErrors(app);
+  sendErrors(app);
   return app;
 }
 

@@ -11,7 +11,7 @@ export type RefuseCall = (error: OverloadError, request: FastifyRequest, reply: 
 
 /** Sends the refusal like any REST error, but bypasses Fastify, and writes headers and body at once. */
 export const refuseRest: RefuseCall = (error, request, reply) => {
-  const { headers, beforeId, afterId } = answersOf(error).rest;
+  const { headers, beforeId, afterId } = formsOf(error).rest;
   const body = beforeId + request.id + afterId;
   reply.hijack();
   const set = reply.getHeaders() as OutgoingHttpHeaders;
@@ -21,19 +21,19 @@ export const refuseRest: RefuseCall = (error, request, reply) => {
 
 /** Sends the refusal in the caller's rpc protocol. */
 export const refuseRpc: RefuseCall = (error, request, reply) => {
-  const answers = answersOf(error);
+  const forms = formsOf(error);
   const contentType = request.headers['content-type'] ?? '';
   if (contentType.startsWith('application/grpc')) {
     // In gRPC and gRPC-Web, the response has only headers.
-    reply.code(200).headers(answers.grpc).type(contentType).send();
+    reply.code(200).headers(forms.grpc).type(contentType).send();
   } else {
-    reply.code(error.status).headers(answers.connect).send(answers.connectBody);
+    reply.code(error.status).headers(forms.connect).send(forms.connectBody);
   }
 };
 
 /** Returns the gRPC trailers for the refusal of a call that exceeds a limit; undefined for any other error. */
 export function overloadTrailers(error: unknown): Readonly<Record<string, string>> | undefined {
-  return error instanceof OverloadError ? answersOf(error).grpc : undefined;
+  return error instanceof OverloadError ? formsOf(error).grpc : undefined;
 }
 
 /** Placeholder for the request's id in a rendered body. */
@@ -41,7 +41,7 @@ const REQUEST_ID = '{request id}';
 
 const rendered = new WeakMap<OverloadError, ReturnType<typeof render>>();
 
-function answersOf(error: OverloadError) {
+function formsOf(error: OverloadError) {
   return rendered.getOrInsertComputed(error, render);
 }
 
