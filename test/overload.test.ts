@@ -191,12 +191,12 @@ describe('a limit of two calls being processed', () => {
 
   it('every call of a burst is either accepted or refused, and only accepted ones are stored', async () => {
     const before = await tables.counts();
-    const replies = await Promise.all(sendMany(200, QUICK).map(({ reply }) => reply));
+    const replies = await Promise.all(sendMany(60, QUICK).map(({ reply }) => reply));
     const made = replies.filter(isAccepted).length;
     const refused = replies.filter(({ reason }) => reason === 'SERVICE_UNAVAILABLE').length;
     expect(made).toBeGreaterThanOrEqual(1);
     expect(refused).toBeGreaterThanOrEqual(1);
-    expect(made + refused).toBe(200);
+    expect(made + refused).toBe(60);
     const after = await tables.counts();
     expect(after.payments - before.payments).toBe(made);
     await untilInFlight(0);

@@ -146,7 +146,7 @@ describe('faults between two attempts', () => {
         expect(stands.transactions?.id).toBe(reportedOf(stands)?.id);
         expect(made.filter(({ open }) => open)).toEqual([]);
       }),
-      { numRuns: runs(80) },
+      { numRuns: runs(40) },
     );
   });
 
