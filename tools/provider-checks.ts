@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import type { AttemptFacts, PaymentAttempt } from '#src/connectors/attempt.ts';
+import { type AttemptFacts, kindOf, type PaymentAttempt } from '#src/connectors/attempt.ts';
 import type {
   CaptureOperation,
   LookedUp,
@@ -66,7 +66,7 @@ export async function* checkProvider(connection: ProviderConnection, values: Tes
     yield compare('declined card', [`declined ${declined.iso8583Code}`], describeOutcome(outcome));
   }
   if (walletType !== undefined) {
-    const method = { kind: 'wallet_redirect', type: walletType } as const;
+    const method = { by: 'payer', type: walletType, show: 'page' } as const;
     yield* checkRedirect(connection, { ...factsOf(values), method });
   }
 }
@@ -151,7 +151,7 @@ function cardAttempt(values: TestValues, card: TestCard, capture: boolean): Paym
   return {
     ...factsOf(values),
     method: {
-      kind: 'card',
+      ...{ by: 'card', type: 'CARD' },
       card: { ...open, number: new Secret(number), securityCode: new Secret(securityCode) },
       capture,
       verify: false,
@@ -192,9 +192,9 @@ function factsOf({ currency, country }: TestValues): AttemptFacts {
 function lookUpOf({ method, ...attempt }: PaymentAttempt, reference: string | undefined): LookUp {
   const { transactionId, money } = attempt;
   const of: LookedUp =
-    method.kind === 'card'
-      ? { kind: 'card', capture: method.capture, verify: false, softDescriptor: '', attempt }
-      : { kind: method.kind, attempt };
+    method.by === 'card'
+      ? { kind: 'CARD', capture: method.capture, verify: false, softDescriptor: '', attempt }
+      : { kind: kindOf(method), attempt };
   return { transactionId, money, reference, ageMs: 0, payerTimeLeftMs: REDIRECT_TERM_MS, close: false, of };
 }
 

@@ -4,9 +4,10 @@ import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
+import type { MethodKind } from './capabilities.ts';
 
 /** A request to a provider. Everything but the card is a pure function of the stored record. */
-export type PaymentAttempt = AttemptFacts & { readonly method: AttemptMethod };
+export type PaymentAttempt = AttemptFacts & { readonly method: Method };
 
 /** Facts of an attempt other than its payment method. A look-up of the attempt has them too. */
 export type AttemptFacts = {
@@ -36,17 +37,35 @@ export type AttemptFacts = {
   readonly metadata: readonly { readonly key: string; readonly value: string }[];
 };
 
-/** The payment method of an attempt. */
-export type AttemptMethod =
-  | ({ readonly kind: 'card'; readonly card: AttemptCard } & CardOptions)
-  | { readonly kind: 'wallet_redirect'; readonly type: string }
+/**
+ * A payment method: it says how the payer pays, and is decided once, when the request is read (`readMethod`). `type` is
+ * payment_method.type.
+ *
+ * @template Card the card: in the clear for an attempt, and before that its source.
+ */
+export type Method<Card = AttemptCard> =
+  | ({ readonly by: 'card'; readonly type: string; readonly card: Card } & CardOptions)
+  /** A wallet that is charged without its payer. */
   | {
-      readonly kind: 'wallet_enrollment';
+      readonly by: 'wallet';
       readonly type: string;
-      /** The provider's token of a wallet that the payer enrolled earlier. */
-      readonly token: string | undefined;
+      /** The connection that enrolled it, and that provider's token; undefined for a payer who has not enrolled it. */
+      readonly enrolled: { readonly at: string; readonly token: string } | undefined;
+      /** The type of the card in the wallet, as sent. */
       readonly cardType: string | undefined;
-    };
+    }
+  /** The payer has to act: on a page of the provider's. */
+  | { readonly by: 'payer'; readonly type: string; readonly show: 'page' };
+
+/** Returns the kind of a method, by which connections say what they can do and transactions keep how the payer pays. */
+export function kindOf<By extends Method['by']>({ by }: { readonly by: By }): (typeof KINDS)[By] {
+  return KINDS[by];
+}
+
+const KINDS = { card: 'CARD', wallet: 'WALLET', payer: 'PAYER_PAGE' } as const satisfies Record<
+  Method['by'],
+  MethodKind
+>;
 
 /** Options that a merchant sets for a card payment. */
 export type CardOptions = {

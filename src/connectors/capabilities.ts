@@ -1,15 +1,18 @@
 import type { BrowserInfo } from '#gen/payments/v1/customer_payer_pb.js';
 import type { ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 
-/** A kind of payment that a provider accepts. */
-export type MethodKind = 'card' | 'wallet_redirect' | 'wallet_enrollment';
+/**
+ * A way in which payers pay: by card, by a wallet that they enrolled earlier, or on a page of the provider's. The names
+ * are those of `transaction.method_kind`.
+ */
+export type MethodKind = 'CARD' | 'WALLET' | 'PAYER_PAGE';
 
 /** Number of refunds that a provider accepts for one payment. */
 export type Times = 'none' | 'one' | 'several';
 
 /** Capabilities of a provider. A capability that the connector does not implement must be `false` or 'none'. */
 export type Capabilities = {
-  /** Payment method kinds that `pay` accepts. */
+  /** The kinds of methods that `pay` accepts. */
   readonly methods: readonly MethodKind[];
   /** Authorizes without capturing (`capture: false`). */
   readonly authorization: boolean;
@@ -45,7 +48,7 @@ export type Capabilities = {
 
 /** Capabilities of a provider that accepts only cards: a starting point for a connector. */
 export const CARDS_ONLY: Capabilities = {
-  methods: ['card'],
+  methods: ['CARD'],
   authorization: false,
   captures: 0,
   refunds: 'none',

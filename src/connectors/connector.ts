@@ -2,7 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
 import type { AttemptFacts, PaymentAttempt } from './attempt.ts';
-import type { Capabilities } from './capabilities.ts';
+import type { Capabilities, MethodKind } from './capabilities.ts';
 import type { Dispute } from './dispute-report.ts';
 import type { WalletEnrollment } from './enrollment.ts';
 import type { Outcome } from './outcome.ts';
@@ -209,16 +209,16 @@ export type Hint = {
   readonly returnQuery?: string;
 };
 
-/** Kind of a transaction to look up. */
+/** A transaction to look up: an attempt by the kind of its method, or an operation. */
 export type LookedUp =
   | {
-      readonly kind: 'card';
+      readonly kind: 'CARD';
       readonly capture: boolean;
       readonly verify: boolean;
       readonly softDescriptor: string;
       readonly attempt: AttemptFacts;
     }
-  | { readonly kind: 'wallet_redirect' | 'wallet_enrollment'; readonly attempt: AttemptFacts }
+  | { readonly kind: Exclude<MethodKind, 'CARD'>; readonly attempt: AttemptFacts }
   | ({
       readonly kind: OperationKind;
       /** The `providerPaymentId`s of the payment's other transactions: none of them can be this operation. */

@@ -26,7 +26,7 @@ export function redactOutcomes(connection: ProviderConnection): ProviderConnecti
 
 /** Returns the card of an attempt; other calls no longer have the card. */
 function cardOf(argument: CallArgument): AttemptCard | undefined {
-  return 'method' in argument && argument.method.kind === 'card' ? argument.method.card : undefined;
+  return 'method' in argument && argument.method.by === 'card' ? argument.method.card : undefined;
 }
 
 function redactReading(reading: NotificationReading): NotificationReading {

@@ -7,7 +7,6 @@ import {
   type CloseCheckoutPaymentRequest,
   type CreateCheckoutPaymentRequest,
 } from '#gen/payments/v1/checkout_service_pb.js';
-import type { CardInput } from '#gen/payments/v1/payment_method_pb.js';
 import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
@@ -19,7 +18,8 @@ import type { Caller } from '#src/payments/caller.ts';
 import { callbackAddress, closePayment, type ReturnDeps } from '#src/payments/check/payer-return.ts';
 import { cardName } from '#src/payments/create/card.ts';
 import { type AskedPayment, type PaymentDeps, payAsked } from '#src/payments/create/create-payment.ts';
-import { hasThreeDSecureResults } from '#src/payments/create/payment-method.ts';
+import { merchantsFeature } from '#src/payments/create/features.ts';
+import { cardOptions } from '#src/payments/create/payment-method.ts';
 import { hasTerms } from '#src/payments/create/session-terms.ts';
 import type { OnceResponse } from '#src/payments/keys/call-once.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
@@ -123,7 +123,7 @@ function paymentRequest(
     const field = 'payment_method.detail.card.card_data.number';
     throw notAllowed(field, 'is not accepted here; create a one-time token for the card first');
   }
-  const option = kind?.case === 'card' && merchantsOption(kind.value);
+  const option = kind?.case === 'card' && merchantsFeature(cardOptions(kind.value));
   if (option)
     throw notAllowed(
       `payment_method.detail.card.${option}`,
@@ -156,18 +156,6 @@ function paymentRequest(
 function isSameMoney({ currency, value }: CheckoutAmount, money: Money | undefined): boolean {
   const shown = parseMoney(value?.value ?? '', currency);
   return currency === money?.currency && shown?.minorUnits === money.minorUnits;
-}
-
-/**
- * Returns the name of a card option that is set although no payer may set it: such an option decides when the money
- * arrives or who is liable.
- */
-function merchantsOption(card: CardInput): string | undefined {
-  if (card.verify) return 'verify';
-  if (card.capture === false) return 'capture';
-  if (card.softDescriptor) return 'soft_descriptor';
-  if (card.storedCredentials) return 'stored_credentials';
-  return card.threeDSecure && hasThreeDSecureResults(card.threeDSecure) ? 'three_d_secure' : undefined;
 }
 
 /** Returns a payment as shown to its payer, without the data of the provider, the merchant or stored objects. */

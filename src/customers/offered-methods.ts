@@ -11,9 +11,9 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { toDecimal } from '#src/money.ts';
-import { chooseRoute } from '#src/payments/create/choose-route.ts';
+import { findWay } from '#src/payments/create/choose-route.ts';
 import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
-import { chooseMethod } from '#src/payments/create/payment-method.ts';
+import { readMethod } from '#src/payments/create/payment-method.ts';
 import { routingFacts } from '#src/payments/create/routing-facts.ts';
 import { hasTerms, takesType } from '#src/payments/create/session-terms.ts';
 import { ServiceError } from '#src/service-error.ts';
@@ -100,9 +100,10 @@ function requestOf(session: StoredSession, type: string): CreatePaymentRequest {
 
 function hasRoute(catalogue: LiveCatalogue, request: CreatePaymentRequest, now: Timestamp): boolean {
   try {
-    const method = chooseMethod(request, catalogue.types);
-    chooseRoute(catalogue, method, routingFacts(request, method, undefined, now), '');
-    return true;
+    const method = readMethod(request, undefined, catalogue.types);
+    const facts = routingFacts(request, method, undefined, now);
+    const way = findWay(catalogue, { request, method, facts, seed: '' });
+    return way !== undefined && way.targets.length > 0;
   } catch (error) {
     if (error instanceof ServiceError) return false;
     throw error;

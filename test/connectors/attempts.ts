@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { AdditionalDataSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import type { AttemptMethod, CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
+import { type CardOptions, kindOf, type Method, type PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { CaptureOperation, LookUp, Operation } from '#src/connectors/connector.ts';
 import { Secret } from '#src/secret.ts';
 
@@ -27,7 +27,7 @@ export function cardAttempt(
 ): PaymentAttempt {
   return attemptBy(
     {
-      kind: 'card',
+      ...{ by: 'card', type: 'CARD' },
       card: {
         number: new Secret(number),
         securityCode: new Secret(SECURITY_CODE),
@@ -50,13 +50,16 @@ export function verificationAttempt(number?: string): PaymentAttempt {
 
 /** An attempt that the payer completes on the provider's page. */
 export function redirectAttempt(over: Partial<PaymentAttempt> = {}): PaymentAttempt {
-  return attemptBy({ kind: 'wallet_redirect', type: 'WALLET_B' }, over);
+  return attemptBy({ by: 'payer', type: 'WALLET_B', show: 'page' }, over);
 }
 
 /** An attempt with a wallet that the payer enrolled earlier. */
 export function enrollmentAttempt(over: Partial<PaymentAttempt> = {}): PaymentAttempt {
   return attemptBy(
-    { kind: 'wallet_enrollment', type: 'WALLET_C_ENROLLMENT', token: 'wallet-token', cardType: 'CREDIT' },
+    {
+      ...{ by: 'wallet', type: 'WALLET_C_ENROLLMENT', cardType: 'CREDIT' },
+      enrolled: { at: 'sandbox-one', token: 'wallet-token' },
+    },
     over,
   );
 }
@@ -65,7 +68,7 @@ export function additionalData(init: MessageInitShape<typeof AdditionalDataSchem
   return create(AdditionalDataSchema, init);
 }
 
-function attemptBy(method: AttemptMethod, over: Partial<PaymentAttempt>): PaymentAttempt {
+function attemptBy(method: Method, over: Partial<PaymentAttempt>): PaymentAttempt {
   return {
     transactionId: randomUUID(),
     paymentId: randomUUID(),
@@ -135,15 +138,15 @@ export function lookUpOfOperation(
 export function lookUpOf(attempt: PaymentAttempt, over: Partial<LookUp> = {}): LookUp {
   const { method, ...facts } = attempt;
   const of =
-    method.kind === 'card'
+    method.by === 'card'
       ? {
-          kind: method.kind,
+          kind: kindOf(method),
           capture: method.capture,
           verify: method.verify,
           softDescriptor: method.softDescriptor,
           attempt: facts,
         }
-      : { kind: method.kind, attempt: facts };
+      : { kind: kindOf(method), attempt: facts };
   const { transactionId, money } = attempt;
   const asked = { transactionId, money, reference: undefined, ...JUST_SENT, payerTimeLeftMs: DAY_MS };
   return { ...asked, of, ...over };

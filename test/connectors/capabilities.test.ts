@@ -47,8 +47,8 @@ function open(name: string, settings: JsonObject): ProviderConnection {
 
 /** Rows of the table: each capability, read from a connection. */
 const ROWS: Readonly<Record<string, (connection: ProviderConnection) => boolean | string>> = {
-  cards: ({ capabilities }) => capabilities.methods.includes('card'),
-  'redirect payments': ({ capabilities }) => capabilities.methods.includes('wallet_redirect'),
+  cards: ({ capabilities }) => capabilities.methods.includes('CARD'),
+  'redirect payments': ({ capabilities }) => capabilities.methods.includes('PAYER_PAGE'),
   'authorization only': ({ capabilities }) => capabilities.authorization,
   'captures of one authorization': ({ capabilities: { captures } }) => captures > 0 && String(captures),
   cancel: ({ capabilities }) => capabilities.cancel,

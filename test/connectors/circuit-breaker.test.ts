@@ -123,7 +123,7 @@ describe('an open circuit', () => {
       ageMs: 0,
       payerTimeLeftMs: 0,
       close: false,
-      of: { kind: 'card', capture: true, verify: false, softDescriptor: '', attempt: cardAttempt() },
+      of: { kind: 'CARD', capture: true, verify: false, softDescriptor: '', attempt: cardAttempt() },
     } as const;
     for (let i = 0; i < 5; i++) await connection.lookUp?.(query);
     expect(health.state()).toBe('CLOSED');

@@ -296,7 +296,7 @@ function timeoutOf(brokenAnswer?: string): number {
 
 function secretsOf(attempt: PaymentAttempt, secrets: Readonly<Record<string, Secret>>): string[] {
   const all = Object.values(secrets);
-  if (attempt.method.kind === 'card') {
+  if (attempt.method.by === 'card') {
     const { number, securityCode } = attempt.method.card;
     all.push(number, ...(securityCode ? [securityCode] : []));
   }

@@ -10,18 +10,13 @@ const EXAMPLES = join(import.meta.dirname, '../../config/examples');
 const ENVIRONMENT: Readonly<Record<string, string>> = FAKE_SECRETS;
 
 it.each([
-  ['adyen', 'adyen-main', { methods: ['card', 'wallet_redirect'], installments: false }, undefined],
-  [
-    'mercado-pago',
-    'mercado-pago-ar',
-    { methods: ['wallet_redirect'], refunds: 'several' },
-    expect.any(Function),
-  ],
-  ['paypal', 'paypal-main', { methods: ['wallet_redirect'], refunds: 'several' }, expect.any(Function)],
+  ['adyen', 'adyen-main', { methods: ['CARD', 'PAYER_PAGE'], installments: false }, undefined],
+  ['mercado-pago', 'mercado-pago-ar', { methods: ['PAYER_PAGE'], refunds: 'several' }, expect.any(Function)],
+  ['paypal', 'paypal-main', { methods: ['PAYER_PAGE'], refunds: 'several' }, expect.any(Function)],
   [
     'stripe',
     'stripe-main',
-    { methods: ['card'], challenge: true, installments: false },
+    { methods: ['CARD'], challenge: true, installments: false },
     expect.any(Function),
   ],
 ])('the example catalogue of %s opens with secrets from the environment', async (name, id, can, lookUp) => {

@@ -58,7 +58,7 @@ describe('an unknown outcome', () => {
       {
         transactionId: attempt.transactionId,
         money: { minorUnits: 5_575n, currency: 'USD' },
-        of: { kind: 'card', capture: false, attempt: { transactionId: attempt.transactionId } },
+        of: { kind: 'CARD', capture: false, attempt: { transactionId: attempt.transactionId } },
         close: false,
       },
     ]);

@@ -100,7 +100,7 @@ describe('a redirected payer', () => {
       {
         ...{ transactionId: idOf(payment), money: { minorUnits: 10_000n, currency: 'USD' } },
         ...{ reference: 'theirs', ageMs: 31_000, payerTimeLeftMs: DAY_MS - 31_000 },
-        of: { kind: 'wallet_redirect' },
+        of: { kind: 'PAYER_PAGE' },
       },
     ]);
     expect(asked[0]).not.toHaveProperty('hint');

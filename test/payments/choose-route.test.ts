@@ -1,28 +1,31 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
-import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import { chooseRoute, type Routed } from '#src/payments/create/choose-route.ts';
-import type { ChosenMethod } from '#src/payments/create/payment-method.ts';
 import { createRouter } from '#src/routing/router.ts';
 
-const WALLET: ChosenMethod = {
-  ...{ kind: 'wallet', type: 'WALLET', workflow: Payment_Workflow.DIRECT },
-  ...{ token: 'token', cardType: undefined },
-};
 const catalogue = create(CatalogueSchema, {
   connections: ['a', 'b'].map((id) => ({ id })),
   routes: [{ id: 1, targets: [{ connection: 'a' }, { connection: 'b' }] }],
 });
-const capabilities = { ...CARDS_ONLY, methods: ['wallet_redirect', 'wallet_enrollment'] };
+const capabilities = { ...CARDS_ONLY, methods: ['PAYER_PAGE', 'WALLET'] };
 const routed = {
   router: createRouter(catalogue, { isAvailable: () => true, approvalRate: () => 1 }),
   connections: new Map(['a', 'b'].map((id) => [id, { capabilities }])),
 } as unknown as Routed;
-const targetsOf = (enrolledAt?: string) =>
-  chooseRoute(routed, WALLET, create(RoutingFactsSchema), 'seed', enrolledAt).targets.map(({ id }) => id);
+const targetsOf = (at?: string) => {
+  const enrolled = at === undefined ? undefined : { at, token: 'token' };
+  const { targets } = chooseRoute(routed, {
+    request: create(CreatePaymentRequestSchema),
+    method: { by: 'wallet', type: 'WALLET', enrolled, cardType: undefined },
+    facts: create(RoutingFactsSchema),
+    seed: 'seed',
+  });
+  return targets.map(({ id }) => id);
+};
 
 it('a payment with an enrolled wallet goes only to the connection that enrolled it, whatever its place in the route', () => {
   expect([targetsOf('a'), targetsOf('b')]).toEqual([['a'], ['b']]);

@@ -65,7 +65,7 @@ it('a payment by an enrolled wallet says so, and has no deadline for its payer',
 it('a payment on a wallet’s page stores until when its payer may act', async () => {
   const { attempts } = await claimed(walletPayment(), {
     outcomes: [APPROVED],
-    capabilities: { t1: { methods: ['wallet_redirect'], redirectValidMinutes: 30 } },
+    capabilities: { t1: { methods: ['PAYER_PAGE'], redirectValidMinutes: 30 } },
   });
   expect(attempts).toMatchObject([{ method_kind: 'PAYER_PAGE', catalogue_version: 0 }]);
   expect(Number(attempts[0]?.due_in_s)).toBeGreaterThan(29 * 60);

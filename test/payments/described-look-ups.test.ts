@@ -34,7 +34,7 @@ it('the look-up of an operation describes that operation, and the look-up of an 
   expect(queries.map(({ of }) => of)).toMatchObject([
     { kind: 'capture', merchantReference: 'capture-1', description: 'two books' },
     {
-      ...{ kind: 'card', capture: false, verify: false },
+      ...{ kind: 'CARD', capture: false, verify: false },
       attempt: { transactionId: own?.id, merchantReference: own?.merchantReference },
     },
   ]);

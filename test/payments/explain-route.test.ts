@@ -18,6 +18,7 @@ import type { CircuitState } from '#src/connectors/circuit.ts';
 import { createBinTable } from '#src/payments/create/bin-table.ts';
 import { describeConnection, explainRoute } from '#src/payments/read/explain-route.ts';
 import { createRouter } from '#src/routing/router.ts';
+import type { VaultedToken } from '#src/store/tables/stored-objects.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import {
@@ -48,7 +49,7 @@ function explain(
     rates?: Record<string, number>;
     key?: string;
     capabilities?: Record<string, Capabilities>;
-    stored?: { connectionId: string };
+    stored?: VaultedToken;
   } = {},
 ) {
   const circuits = Object.entries(options.circuits ?? {});
@@ -230,7 +231,10 @@ describe('targets', () => {
     const routes = [{ id: 1, targets: to('a', 'b') }];
     const payment_method = { type: 'WALLET_B', vaulted_token: VAULTED_CARD };
     const enrolled = { ...walletPayment(), payment_method, workflow: 'DIRECT' };
-    const stored = { connectionId: 'b' };
+    const stored = {
+      ...{ id: VAULTED_CARD, type: 'WALLET_B', card: undefined, customerId: undefined },
+      ...{ providerToken: 'token', connectionId: 'b' },
+    };
     expect(explain(routes, enrolled, { circuits: { b: 'OPEN' }, stored })).toMatchObject({
       targets: [{ connection: { id: 'b' } }],
       passedOver: [{ connection: { id: 'a' }, lacks: [expect.stringContaining('enrolled elsewhere')] }],

@@ -47,7 +47,7 @@ export type LedgerProvider = {
 
 const ALL: Capabilities = {
   ...CARDS_ONLY,
-  methods: ['card', 'wallet_redirect'],
+  methods: ['CARD', 'PAYER_PAGE'],
   authorization: true,
   captures: 10,
   refunds: 'several',
@@ -146,11 +146,11 @@ export function ledgerProvider(): LedgerProvider {
     capabilities: ALL,
     deadlineMs: 1_000,
     async pay({ transactionId, money, method }) {
-      if (method.kind === 'wallet_redirect') {
+      if (method.by === 'payer') {
         results.set(transactionId, REDIRECT);
         return REDIRECT;
       }
-      const isCapture = method.kind !== 'card' || method.capture;
+      const isCapture = method.by !== 'card' || method.capture;
       return take(transactionId, 'pay', () => {
         const captured = isCapture ? money.minorUnits : 0n;
         charges.set(transactionId, {

@@ -1,14 +1,13 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
-import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import { readCard, walletFingerprint } from '#src/payments/create/payer-card.ts';
-import type { ChosenMethod } from '#src/payments/create/payment-method.ts';
+import type { CardSource, RequestedMethod } from '#src/payments/create/payment-method.ts';
 import { Secret } from '#src/secret.ts';
 import { VaultKeyMissingError } from '#src/vault/card-vault.ts';
+import { CARD_OPTIONS } from '../connectors/attempts.ts';
 
 const NUMBER = '4539578763621486';
-const options = { capture: true, installments: 1, verify: false, softDescriptor: '' };
 
 /** Reads a stored card from this vault, for a payment with this security code. */
 function readStored(open: () => Promise<Secret>, securityCode = '') {
@@ -17,12 +16,10 @@ function readStored(open: () => Promise<Secret>, securityCode = '') {
     ...{ id: 'token', type: 'CARD', card: { data, number: 'sealed', fingerprint: undefined } },
     ...{ providerToken: undefined, connectionId: undefined, customerId: undefined },
   };
-  const method = {
-    ...{ kind: 'vaulted_card', type: 'CARD', workflow: Payment_Workflow.DIRECT },
-    ...{ token: 'token', securityCode, options },
-  } as ChosenMethod;
+  const card: CardSource = { source: 'stored', stored: vaultedToken, securityCode };
+  const method: RequestedMethod = { by: 'card', type: 'CARD', card, ...CARD_OPTIONS };
   const deps = { vault: { open, seal: refuse, reseal: refuse }, fingerprintKey: new Uint8Array(32) };
-  return readCard(deps, () => undefined, method, { vaultedToken }, 'account');
+  return readCard(deps, () => undefined, method, 'account');
 }
 
 it.each([
@@ -48,17 +45,14 @@ it('a stored card can be retried if the key of its vault is missing, but not if 
 });
 
 it('an enrolled wallet has the same fingerprint in each payment of an account, and other wallets have another', () => {
-  const { DIRECT, REDIRECT } = Payment_Workflow;
-  const of = (token: string | undefined, workflow = DIRECT, accountId = 'account') => {
-    const method = { kind: 'wallet', type: 'WALLET', workflow, token } as ChosenMethod;
-    return walletFingerprint({ fingerprintKey: new Uint8Array(32) }, method, accountId);
-  };
+  const of = (token: string, by: RequestedMethod['by'] = 'wallet', accountId = 'account') =>
+    walletFingerprint({ fingerprintKey: new Uint8Array(32) }, { by }, token, accountId);
   expect(of('one')).toMatch(/^[0-9a-f-]{36}$/);
   expect(of('one')).toBe(of('one'));
   // Without a token, no two payments are known to be of one wallet.
-  const others = [of('one'), of('two'), of('one', DIRECT, 'other'), of(undefined), of(undefined)];
+  const others = [of('one'), of('two'), of('one', 'wallet', 'other'), of(''), of('')];
   expect(new Set(others).size).toBe(others.length);
-  expect(of('one', REDIRECT)).toBe('');
+  expect(of('one', 'payer')).toBe('');
 });
 
 const refuse = () => Promise.reject(new Error('nothing is sealed here'));

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type PaymentMethodType, PaymentMethodTypeSchema } from '#gen/payments/config/catalogue_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import { chooseMethod } from '#src/payments/create/payment-method.ts';
+import { type MethodReferences, readMethod, workflowOfMethod } from '#src/payments/create/payment-method.ts';
 import { ServiceError } from '#src/service-error.ts';
 
 const { DIRECT, REDIRECT } = Payment_Workflow;
@@ -20,14 +20,15 @@ const types = new Map<string, PaymentMethodType>(
 type Init = Extract<MessageInitShape<typeof CreatePaymentRequestSchema>, { $typeName?: never }>;
 type MethodInit = NonNullable<Init['paymentMethod']>;
 
-const choose = (paymentMethod: MethodInit | undefined, rest: Init = {}) =>
-  chooseMethod(
+const choose = (paymentMethod: MethodInit | undefined, rest: Init = {}, references?: MethodReferences) =>
+  readMethod(
     create(CreatePaymentRequestSchema, {
       country: 'CO',
       amount: { currency: 'COP', value: { value: '1' } },
       ...(paymentMethod && { paymentMethod }),
       ...rest,
     }),
+    references,
     types,
   );
 
@@ -37,6 +38,15 @@ const wallet = (value: object): MethodInit => ({
   detail: { kind: { case: 'wallet', value } },
 });
 const cardData = { number: '4111111111111111' };
+const storedMethod = (type: string): NonNullable<MethodReferences['vaultedToken']> => ({
+  ...{ id: 't', type, customerId: undefined },
+  ...(type === 'CARD'
+    ? {
+        card: { data: new Uint8Array(), number: 'sealed', fingerprint: undefined },
+        ...{ providerToken: undefined, connectionId: undefined },
+      }
+    : { card: undefined, providerToken: 'theirs', connectionId: 'c' }),
+});
 
 /** The reason, the field and the code of a refused choice. */
 function refusal(work: () => unknown): string {
@@ -51,12 +61,9 @@ function refusal(work: () => unknown): string {
 
 describe('narrowing a payment method', () => {
   it('by default, a card is captured at once and paid in one installment', () => {
-    const options = { capture: true, installments: 1, threeDSecureSetupId: undefined, vaultOnSuccess: false };
     expect(choose(card({ cardData }))).toMatchObject({
-      kind: 'card',
-      workflow: DIRECT,
-      card: cardData,
-      options,
+      ...{ by: 'card', type: 'CARD', card: { source: 'sent', input: cardData } },
+      ...{ capture: true, installments: 1, threeDSecureSetupId: undefined, verify: false },
     });
   });
 
@@ -67,41 +74,71 @@ describe('narrowing a payment method', () => {
       installments: 6,
       threeDSecure: { threeDSecureSetupId: 'setup' },
     };
-    expect(choose({ ...card(detail), vaultOnSuccess: true })).toMatchObject({
-      options: { capture: false, installments: 6, threeDSecureSetupId: 'setup', vaultOnSuccess: true },
+    expect(choose(card(detail))).toMatchObject({
+      ...{ capture: false, installments: 6, threeDSecureSetupId: 'setup' },
     });
   });
 
   it('a vaulted card may have a detail or none', () => {
-    expect(choose({ type: 'CARD', vaultedToken: 't' })).toMatchObject({ kind: 'vaulted_card', token: 't' });
-    expect(choose({ ...card({ installments: 3 }), vaultedToken: 't' })).toMatchObject({
-      kind: 'vaulted_card',
-      options: { installments: 3 },
+    const stored = storedMethod('CARD');
+    const found = { vaultedToken: stored };
+    expect(choose({ type: 'CARD', vaultedToken: 't' }, {}, found)).toMatchObject({
+      ...{ by: 'card', card: { source: 'stored', stored, securityCode: '' } },
+    });
+    const code = card({ installments: 3, cardData: { securityCode: '737' } });
+    expect(choose({ ...code, vaultedToken: 't' }, {}, found)).toMatchObject({
+      ...{ by: 'card', installments: 3, card: { source: 'stored', stored, securityCode: '737' } },
+    });
+  });
+
+  it('a one-time token implies a card, whatever type the shop gives it', () => {
+    const oneTimeToken = { id: 't' } as NonNullable<MethodReferences['oneTimeToken']>;
+    expect(choose({ type: 'our-form', token: 't' }, {}, { oneTimeToken })).toMatchObject({
+      ...{ by: 'card', type: 'CARD', card: { source: 'token', token: oneTimeToken } },
     });
   });
 
   it('a wallet may have a token and a card type, or neither', () => {
-    expect(choose({ type: 'WALLET' })).toMatchObject({
-      kind: 'wallet',
-      token: undefined,
-      cardType: undefined,
+    const direct = { workflow: DIRECT };
+    expect(choose({ type: 'WALLET_BOTH' }, direct)).toEqual({
+      ...{ by: 'wallet', type: 'WALLET_BOTH', enrolled: undefined, cardType: undefined },
     });
-    expect(choose({ ...wallet({ cardData: { cardType: 'CREDIT' } }), vaultedToken: 't' })).toMatchObject({
-      kind: 'wallet',
-      token: 't',
-      cardType: 'CREDIT',
+    const enrolled = {
+      ...wallet({ cardData: { cardType: 'CREDIT' } }),
+      type: 'WALLET_BOTH',
+      vaultedToken: 't',
+    };
+    const found = { vaultedToken: storedMethod('WALLET_BOTH') };
+    expect(choose(enrolled, direct, found)).toEqual({
+      ...{ by: 'wallet', type: 'WALLET_BOTH', enrolled: { at: 'c', token: 'theirs' }, cardType: 'CREDIT' },
     });
+  });
+
+  it('a wallet whose payer is redirected is paid by the payer, on a page', () => {
+    expect(choose({ type: 'WALLET' })).toEqual({ by: 'payer', type: 'WALLET', show: 'page' });
+  });
+
+  it.each([
+    ['CARD', undefined, 'VAULTED_TOKEN_NOT_FOUND payment_method.vaulted_token NOT_FOUND'],
+    ['CARD', { type: 'WALLET_BOTH' }, 'INCORRECT_PAYMENT_METHOD_TYPE payment_method.type NOT_ALLOWED'],
+    ['WALLET_BOTH', { type: 'CARD' }, 'INCORRECT_PAYMENT_METHOD_TYPE payment_method.type NOT_ALLOWED'],
+    ['CARD', { customerId: 'other' }, 'INVALID_CUSTOMER_FOR_TOKEN payment_method.vaulted_token NOT_ALLOWED'],
+  ])('a stored method of type %s that is %o is refused', (type, change, expected) => {
+    const vaultedToken = change && { ...storedMethod(type), ...change };
+    const found = { vaultedToken, customer: { id: 'mine', payer: new Uint8Array() } };
+    const direct = type === 'CARD' ? {} : { workflow: DIRECT };
+    expect(refusal(() => choose({ type, vaultedToken: 't' }, direct, found))).toBe(expected);
   });
 });
 
 describe('the workflow', () => {
   it('the workflow comes from the catalogue if there is only one', () => {
-    expect(choose({ type: 'WALLET' }).workflow).toBe(REDIRECT);
+    expect(workflowOfMethod(choose({ type: 'WALLET' }))).toBe(REDIRECT);
   });
 
   it('the workflow is the requested one if there are two', () => {
-    expect(choose({ type: 'WALLET_BOTH' }, { workflow: DIRECT }).workflow).toBe(DIRECT);
-    expect(choose({ type: 'WALLET_BOTH' }, { workflow: REDIRECT }).workflow).toBe(REDIRECT);
+    expect(workflowOfMethod(choose({ type: 'WALLET_BOTH' }, { workflow: DIRECT }))).toBe(DIRECT);
+    expect(workflowOfMethod(choose({ type: 'WALLET_BOTH' }, { workflow: REDIRECT }))).toBe(REDIRECT);
   });
 
   it('the workflow is required if there are two', () => {

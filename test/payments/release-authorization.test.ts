@@ -196,7 +196,7 @@ it.each<[string, Partial<ProviderConnection>, Release]>([
   ],
   [
     'made, at a provider that reports the end of the authorization',
-    { lookUp: async ({ of }) => (of.kind === 'card' ? ENDED : UNKNOWN) },
+    { lookUp: async ({ of }) => (of.kind === 'CARD' ? ENDED : UNKNOWN) },
     'released',
   ],
 ])('the release of an authorization is %s', async (_what, over, expected) => {
@@ -215,7 +215,7 @@ it.each<[string, Partial<ProviderConnection>, Release]>([
   const connection = withinLease(silent, Number.POSITIVE_INFINITY);
   const found = await findTransaction({ deps, connection, leased });
   expect(await releaseAuthorization(deps, connection, found)).toBe(expected);
-  const own = { transactionId: requested.idOf(payment), close: false, of: { kind: 'card', capture: false } };
+  const own = { transactionId: requested.idOf(payment), close: false, of: { kind: 'CARD', capture: false } };
   if (expected === 'unknown')
     expect(asked).toMatchObject([{ ageMs: 0, close: false, of: { kind: 'cancel' } }, own]);
 });

@@ -276,7 +276,7 @@ function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map
     slots: script.slots?.get(connectionId),
     capabilities: {
       ...CARDS_ONLY,
-      methods: ['card', 'wallet_enrollment'],
+      methods: ['CARD', 'WALLET'],
       ...script.capabilities?.[connectionId],
     },
     capture: undefined,

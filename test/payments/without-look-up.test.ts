@@ -48,7 +48,7 @@ it('a payment without look-up gets the response PENDING, and is canceled at its 
 
   const late = mute(0);
   await check(late.connection);
-  expect(late.canceled).toMatchObject([{ transactionId: attempt.transactionId, of: { kind: 'card' } }]);
+  expect(late.canceled).toMatchObject([{ transactionId: attempt.transactionId, of: { kind: 'CARD' } }]);
   // The cancel does not reveal the outcome: a notification will.
   expect(await rowOf(attempt)).toMatchObject({ status: 'PENDING', transaction_status: 'PENDING' });
   expect(seen).toEqual(['unknown', 'unknown']);

@@ -10,7 +10,7 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
       'session-terms',
     ],
     ...['card', 'payer-card', 'payer-choices', 'bin-table', 'vault-card', 'stored-method', 'metadata'],
-    ...['live-catalogue', 'choose-route', 'routing-facts', 'connection-lacks'],
+    ...['live-catalogue', 'choose-route', 'routing-facts', 'features'],
   ],
   'src/payments/operate': ['payment-operations', 'claim-operation'],
   'src/payments/check': [

@@ -80,7 +80,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     identity: [origin + basePath, merchantAccount].join(' '),
     capabilities: {
       ...CAPABILITIES,
-      methods: redirectMethods.size > 0 ? ['card', 'wallet_redirect'] : ['card'],
+      methods: redirectMethods.size > 0 ? ['CARD', 'PAYER_PAGE'] : ['CARD'],
       installments: adyen.installments,
     },
     deadlineMs: timeoutMs,
@@ -105,12 +105,11 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method } = attempt;
   const isTaken =
-    method.kind === 'card' ||
-    (method.kind === 'wallet_redirect' && settings.redirectMethods.has(method.type));
+    method.by === 'card' || (method.by === 'payer' && settings.redirectMethods.has(method.type));
   if (!isTaken) return turnedAway('redirect_methods does not list this payment method');
   const amount = toAdyenAmount(attempt.money);
   if (!amount) return turnedAway('it cannot express this amount in this currency');
-  const isChallengeWanted = method.kind === 'card' && method.threeDSecureSetupId !== undefined;
+  const isChallengeWanted = method.by === 'card' && method.threeDSecureSetupId !== undefined;
   if (isChallengeWanted && missingForChallenge(attempt.customerPayer.browserInfo).length > 0) {
     return turnedAway("3-D Secure needs the payer's browser_info");
   }

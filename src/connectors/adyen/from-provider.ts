@@ -21,7 +21,7 @@ import { operationReference } from './to-provider.ts';
 
 /** Reads the outcome of a payment from the HTTP result of its request. */
 export function fromPayment(result: HttpResult, attempt: PaymentAttempt, shownAs: ShownAs): Outcome {
-  const isCard = attempt.method.kind === 'card';
+  const isCard = attempt.method.by === 'card';
   return fromAnswer(result, shownAs, isCard, (answer) => readPayment(answer, attempt, isCard, shownAs));
 }
 
@@ -34,7 +34,7 @@ export function fromDetails(result: HttpResult, query: LookUp, shownAs: ShownAs)
   return fromAnswer(result, shownAs, false, (answer) => {
     const { merchantReference } = answer;
     if (merchantReference === query.transactionId) {
-      return readPayment(answer, query, query.of.kind === 'card', shownAs);
+      return readPayment(answer, query, query.of.kind === 'CARD', shownAs);
     }
     if (merchantReference === undefined)
       return unknownOutcome('the response to the details request names no payment');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { BrowserInfo, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
-import type { AttemptCard, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { AttemptCard, Method, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Operation, OperationKind } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
@@ -20,7 +20,7 @@ const MAX_DESCRIPTOR_LENGTH = 22;
 const NOT_IN_DESCRIPTORS = /[^A-Za-z0-9 .,'_?+*/-]/g;
 
 /** Payment method of a card attempt: the card and its options. */
-type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
+type CardMethod = Extract<Method, { by: 'card' }>;
 
 /** Builds the request for the account's payment methods, which moves no money. */
 export function paymentMethodsRequest(settings: AdyenSettings): HttpRequest {
@@ -37,7 +37,7 @@ export function paymentRequest(
   settings: AdyenSettings,
 ): HttpRequest {
   const { method, customerPayer: payer, additionalData, transactionId } = attempt;
-  const methodType = method.kind === 'card' ? 'scheme' : (settings.redirectMethods.get(method.type) ?? '');
+  const methodType = method.by === 'card' ? 'scheme' : (settings.redirectMethods.get(method.type) ?? '');
   const airline = additionalData?.airline && airlineOf(additionalData.airline, payer);
   return post(settings, '/payments', transactionId, {
     merchantAccount: settings.merchantAccount,
@@ -50,7 +50,7 @@ export function paymentRequest(
     metadata: metadataOf(attempt),
     lineItems: lineItemsOf(attempt, amount, methodType),
     enhancedSchemeData: airline && { airline },
-    ...(method.kind === 'card'
+    ...(method.by === 'card'
       ? cardFields(method, browserInfoOf(payer))
       : {
           paymentMethod: { type: methodType },

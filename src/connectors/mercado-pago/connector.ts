@@ -40,7 +40,7 @@ export const mercadoPagoConnector: Connector = { name: 'mercado-pago', correctio
 
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
-  methods: ['wallet_redirect'],
+  methods: ['PAYER_PAGE'],
   refunds: 'several',
   close: true,
 };
@@ -78,7 +78,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method, money, transactionId } = attempt;
   const amount = amountIn(money, settings);
-  if (method.kind !== 'wallet_redirect') return turnedAway('it accepts redirects only');
+  if (method.by !== 'payer') return turnedAway('it accepts redirects only');
   if (amount === undefined) return turnedAway('its account cannot express this amount in this currency');
   const result = await sendPreference(attempt, amount, settings, send);
   return fromCreation(result, { transactionId, money, shownAs });

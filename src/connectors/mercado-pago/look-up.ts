@@ -64,7 +64,7 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
   const { of, transactionId, money } = query;
   const asked: Asked = { transactionId, money, shownAs };
   switch (of.kind) {
-    case 'wallet_redirect':
+    case 'PAYER_PAGE':
       return lookUpPayer(query, send, asked);
     case 'refund':
       return lookUpRefund(query, of, send, asked);

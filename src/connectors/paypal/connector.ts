@@ -31,7 +31,7 @@ export const paypalConnector: Connector = { name: 'paypal', corrections: CORRECT
 /** Wallet payments are never only authorized, so there is nothing to capture or cancel. */
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
-  methods: ['wallet_redirect'],
+  methods: ['PAYER_PAGE'],
   refunds: 'several',
   close: true,
   // PayPal forgets an unapproved order after three hours, so the payment is closed before that.
@@ -69,7 +69,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method, transactionId, money } = attempt;
   const amount = toPayPalAmount(money);
-  if (method.kind !== 'wallet_redirect') return turnedAway('it accepts redirects only');
+  if (method.by !== 'payer') return turnedAway('it accepts redirects only');
   if (!amount || money.minorUnits === 0n) return turnedAway('it cannot express this amount in this currency');
   const result = await sendOrder(attempt, amount, settings, send);
   return fromCreation(result, { transactionId, money, orderId: undefined, shownAs });

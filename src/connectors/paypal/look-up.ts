@@ -75,7 +75,7 @@ export function referencesOf(reference: string | undefined): References | undefi
 export async function lookUp(query: LookUp, call: Call): Promise<Outcome> {
   const { of } = query;
   const outcome =
-    of.kind === 'wallet_redirect'
+    of.kind === 'PAYER_PAGE'
       ? await lookUpPayment(query, of.attempt, call)
       : of.kind === 'refund'
         ? await lookUpRefund(query, of, call)

@@ -29,7 +29,7 @@ import {
 export const sandboxConnector: Connector = { name: 'sandbox', corrections: CORRECTIONS, connect };
 
 const CAPABILITIES: Capabilities = {
-  methods: ['card', 'wallet_redirect', 'wallet_enrollment'],
+  methods: ['CARD', 'PAYER_PAGE', 'WALLET'],
   authorization: true,
   captures: 10,
   refunds: 'several',

@@ -1,4 +1,4 @@
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import { kindOf, type PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Corrections, LookUp, Operation, OperationKind } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
@@ -23,9 +23,9 @@ const APPROVED = '00';
 
 /** The provider's names for the objects that our requests create. */
 const OBJECTS = {
-  card: 'charge',
-  wallet_redirect: 'wallet_order',
-  wallet_enrollment: 'wallet_enrollment',
+  CARD: 'charge',
+  PAYER_PAGE: 'wallet_order',
+  WALLET: 'wallet_enrollment',
   capture: 'capture',
   cancel: 'cancellation',
   refund: 'refund',
@@ -34,19 +34,24 @@ const OBJECTS = {
 /** Reads the outcome of an attempt from its HTTP result. */
 export function fromPayment(result: HttpResult, attempt: PaymentAttempt, providerId: string): Outcome {
   const { method } = attempt;
-  return readResult(result, askedOf(attempt, method), providerId, (answer, reported, httpStatus) => {
-    switch (method.kind) {
-      case 'card':
-        return readCharge(answer, reported, httpStatus, method);
-      case 'wallet_redirect':
-        // A payer who was never sent to the order cannot have paid it.
-        return answer.status === 'created' ? readWallet(answer, reported, httpStatus) : undefined;
-      case 'wallet_enrollment':
-        return readWallet(answer, reported, httpStatus);
-      default:
-        return assertNever(method);
-    }
-  });
+  return readResult(
+    result,
+    askedOf(attempt, { ...method, kind: kindOf(method) }),
+    providerId,
+    (answer, reported, httpStatus) => {
+      switch (method.by) {
+        case 'card':
+          return readCharge(answer, reported, httpStatus, method);
+        case 'payer':
+          // A payer who was never sent to the order cannot have paid it.
+          return answer.status === 'created' ? readWallet(answer, reported, httpStatus) : undefined;
+        case 'wallet':
+          return readWallet(answer, reported, httpStatus);
+        default:
+          return assertNever(method);
+      }
+    },
+  );
 }
 
 /** Reads the outcome of a capture, a cancel or a refund from its HTTP result. */
@@ -84,14 +89,14 @@ export function fromLookUp(result: HttpResult, query: LookUp, providerId: string
   const { of } = query;
   return readLookUp(result, askedOf(query, of), providerId, (answer, reported, httpStatus) => {
     switch (of.kind) {
-      case 'card':
+      case 'CARD':
         // An authorization may have been captured or canceled since.
         return readCharge(answer, reported, httpStatus, {
           ...of,
           capture: of.capture || answer.captured === true,
         });
-      case 'wallet_redirect':
-      case 'wallet_enrollment':
+      case 'PAYER_PAGE':
+      case 'WALLET':
         return readWallet(answer, reported, httpStatus);
       case 'capture':
       case 'cancel':

@@ -30,7 +30,7 @@ export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSetting
   const { method } = attempt;
   const post = (path: string, specific: object) =>
     postRequest(settings, path, attempt.transactionId, { ...factsOf(attempt, settings), ...specific });
-  switch (method.kind) {
+  switch (method.by) {
     case 'card':
       return post(method.verify ? '/v1/verifications' : '/v1/charges', {
         ...payersWay(attempt),
@@ -42,12 +42,12 @@ export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSetting
         soft_descriptor: method.softDescriptor || undefined,
         card: cardOf(method.card),
       });
-    case 'wallet_redirect':
+    case 'payer':
       return post('/v1/wallet-orders', { ...payersWay(attempt), wallet: method.type });
-    case 'wallet_enrollment':
+    case 'wallet':
       return post('/v1/wallet-enrollments', {
         wallet: method.type,
-        wallet_token: method.token,
+        wallet_token: method.enrolled?.token,
         card_type: method.cardType,
       });
     default:
@@ -147,7 +147,7 @@ function factsOf(attempt: PaymentAttempt, settings: SandboxSettings): object {
 function payersWay({ returnUrl, cancelUrl, method, expiresAtMs }: PaymentAttempt): object {
   return {
     return_url: returnUrl || undefined,
-    cancel_url: (method.kind === 'wallet_redirect' && cancelUrl) || undefined,
+    cancel_url: (method.by === 'payer' && cancelUrl) || undefined,
     expires_at: expiresAtMs > 0 ? new Date(expiresAtMs).toISOString() : undefined,
   };
 }

@@ -92,7 +92,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method, transactionId } = attempt;
   const money = toStripeMoney(attempt.money);
-  if (method.kind !== 'card' || method.verify) return turnedAway('it accepts purchases by card only');
+  if (method.by !== 'card' || method.verify) return turnedAway('it accepts purchases by card only');
   if (!money) return turnedAway('it cannot express this amount in this currency');
   const [methodResult, intentResult] = await Promise.all([
     createPaymentMethod(attempt, method, send),
@@ -106,7 +106,7 @@ async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): 
   const asked: AskedIntent = {
     intentId: undefined,
     payment: { transactionId, money },
-    of: { kind: 'card', capture: method.capture },
+    of: { kind: 'CARD', capture: method.capture },
     shownAs,
   };
   const created = fromIntent(intent.body, asked);

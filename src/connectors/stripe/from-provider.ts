@@ -38,7 +38,7 @@ export type AskedIntent = {
   /** The purchase or authorization of the intent. */
   readonly payment: AskedMoney;
   readonly of:
-    | { readonly kind: 'card'; readonly capture: boolean }
+    | { readonly kind: 'CARD'; readonly capture: boolean }
     | ({ readonly kind: 'capture' | 'cancel'; readonly claimed: readonly string[] } & AskedMoney);
   readonly shownAs: ShownAs;
 };
@@ -80,7 +80,7 @@ export function fromIntent(body: JsonObject, asked: AskedIntent): Outcome | Open
   if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(intent, body, asked.shownAs);
   switch (asked.of.kind) {
-    case 'card':
+    case 'CARD':
       return fromPayment(intent, asked.of.capture, hasCharge(body), providerData);
     case 'capture':
       return fromCapture(intent, asked.of, providerData);
@@ -270,7 +270,7 @@ function fromDecline(
   const providerData = providerDataOf(intent, body, asked.shownAs);
   // The authorization remains valid although its capture failed.
   const isCharged =
-    intent.status === 'succeeded' || (asked.of.kind === 'card' && intent.status === 'requires_capture');
+    intent.status === 'succeeded' || (asked.of.kind === 'CARD' && intent.status === 'requires_capture');
   if (isCharged) return unknownOutcome('the response contradicts itself', providerData);
   return declined(error, intent, providerData);
 }

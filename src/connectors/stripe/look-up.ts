@@ -34,7 +34,7 @@ const NO_REFUNDS = { refunds: [], isWhole: true };
 const CANNOT_BE_ASKED = unknownOutcome('the provider cannot be reached');
 const TOO_MANY = unknownOutcome('the payment has more refunds than one list contains');
 
-type Card = Extract<LookedUp, { kind: 'card' }>;
+type Card = Extract<LookedUp, { kind: 'CARD' }>;
 type Approved = Extract<Outcome, { kind: 'approved' }>;
 type Operated = Extract<LookedUp, { kind: OperationKind }>;
 /** Reads the current state at Stripe. */
@@ -51,7 +51,7 @@ type Read = () => Promise<Outcome | Open>;
 export async function lookUp(query: LookUp, send: Send, shownAs: ShownAs): Promise<Outcome> {
   const { of } = query;
   switch (of.kind) {
-    case 'card':
+    case 'CARD':
       return lookUpPayment(query, of, send, shownAs);
     case 'capture':
     case 'cancel':

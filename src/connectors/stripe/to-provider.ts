@@ -1,7 +1,7 @@
 import type Stripe from 'stripe';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import { type ThreeDSecure, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
-import type { AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { AttemptFacts, Method, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Operation } from '#src/connectors/connector.ts';
 import { encodeForm, type FormValue } from '#src/connectors/form-body.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
@@ -18,7 +18,7 @@ const MAX_METADATA = 50;
 const MAX_METADATA_VALUE = 500;
 
 /** Payment method of a card attempt. */
-export type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
+export type CardMethod = Extract<Method, { by: 'card' }>;
 /** Parameters from Stripe's official types for the version above; an absent parameter may also be undefined. */
 type Wire<T> = T extends object ? { readonly [Name in keyof T]?: Wire<T[Name]> | undefined } : T;
 /** Fields of a request. */

@@ -212,14 +212,14 @@ function lookedUpAttempt(
   const detail = record.transactions?.paymentMethod?.detail?.kind;
   if (detail?.case === 'card') {
     return {
-      kind: 'card',
+      kind: 'CARD',
       capture: attempt.capture,
       verify: attempt.isVerification,
       softDescriptor: detail.value.softDescriptor,
       attempt: facts,
     };
   }
-  return { kind: isWalletRedirect(record) ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
+  return { kind: isWalletRedirect(record) ? 'PAYER_PAGE' : 'WALLET', attempt: facts };
 }
 
 /** The connectors' names for operations. */

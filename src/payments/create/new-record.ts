@@ -25,7 +25,6 @@ import {
   Payment_Workflow,
   PaymentSchema,
   RoutingRulesSchema,
-  Transaction_Category,
   Transaction_Type,
   TransactionSchema,
 } from '#gen/payments/v1/payment_pb.js';
@@ -35,7 +34,7 @@ import type { ChosenRoute } from '#src/routing/router.ts';
 import { atConnection, setStates } from '../model/record.ts';
 import { WAITING } from '../model/states.ts';
 import { recordedAdditionalData } from './additional-data.ts';
-import type { ChosenMethod } from './payment-method.ts';
+import { categoryOf, type RequestedMethod, workflowOfMethod } from './payment-method.ts';
 
 /** Facts about a payment before its provider is called. */
 export type PaymentFacts = {
@@ -45,7 +44,7 @@ export type PaymentFacts = {
   readonly type: Transaction_Type;
   readonly request: CreatePaymentRequest;
   readonly money: Money;
-  readonly method: ChosenMethod;
+  readonly method: RequestedMethod;
   /** The stored customer, if any, whose data fills the fields absent from the request. */
   readonly storedCustomer: { readonly id: string; readonly payer: CustomerPayer } | undefined;
   /** The record's `created_with`. */
@@ -75,7 +74,7 @@ export function newRecord(facts: PaymentFacts): Payment {
   const transaction = create(TransactionSchema, {
     id: facts.transactionId,
     type: facts.type,
-    category: method.kind === 'wallet' ? Transaction_Category.WALLET : Transaction_Category.CARD,
+    category: categoryOf(method),
     amount: toDecimal(money),
     paymentMethod: create(TransactionPaymentMethodSchema, { ...methodFields, detail }),
     description: request.description,
@@ -99,12 +98,13 @@ export function newRecord(facts: PaymentFacts): Payment {
     }),
     checkout: create(CheckoutSchema, {
       session: request.checkout?.session ?? '',
-      sdkActionRequired: method.workflow === Payment_Workflow.REDIRECT,
+      sdkActionRequired: method.by === 'payer',
     }),
     paymentMethod: create(PaymentMethodSchema, { ...methodFields, paymentMethodDetail: detail }),
     customerPayer,
     additionalData: recordedAdditionalData(request.additionalData, money.currency),
-    workflow: request.workflow === Payment_Workflow.SDK_CHECKOUT ? request.workflow : method.workflow,
+    workflow:
+      request.workflow === Payment_Workflow.SDK_CHECKOUT ? request.workflow : workflowOfMethod(method),
     callbackUrl: request.callbackUrl,
     createdWith: facts.createdWith,
     taxes: request.taxes,
@@ -147,27 +147,26 @@ export function saysNothing(value: unknown): boolean {
 
 function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
   const { method, cardData } = facts;
-  if (method.kind === 'wallet') {
-    const enrollment = method.workflow === Payment_Workflow.DIRECT;
+  if (method.by !== 'card') {
     const value = create(WalletSchema, {
       installments: 1,
       installmentsType: 'MERCHANT',
-      cardData: enrollment ? enrolledCard(method.cardType, facts.walletFingerprint) : undefined,
+      cardData: method.by === 'wallet' ? enrolledCard(method.cardType, facts.walletFingerprint) : undefined,
     });
     return create(PaymentMethodDetailSchema, { kind: { case: 'wallet', value } });
   }
-  const { threeDSecure } = method.options;
+  const { threeDSecure } = method;
   const value = create(CardSchema, {
     // A purchase is shown as captured, as the interface specifies, even if only an authorization was requested. The
     // transaction's row records which.
     capture: facts.type === Transaction_Type.PURCHASE,
-    installments: method.options.installments,
+    installments: method.installments,
     installmentsType: 'MERCHANT',
     // A stored card has no 3-D Secure results, since results belong to one payment.
     cardData: cardData && threeDSecure ? { ...cardData, threeDSecure } : cardData,
-    verify: method.options.verify,
-    softDescriptor: method.options.softDescriptor,
-    storedCredentials: method.options.storedCredentials ?? create(StoredCredentialsSchema),
+    verify: method.verify,
+    softDescriptor: method.softDescriptor,
+    storedCredentials: method.storedCredentials ?? create(StoredCredentialsSchema),
   });
   return create(PaymentMethodDetailSchema, { kind: { case: 'card', value } });
 }

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
 import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
-import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
-import type { AttemptCard } from '#src/connectors/attempt.ts';
+import type { AttemptCard, Method } from '#src/connectors/attempt.ts';
 import { Secret } from '#src/secret.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { StoredToken } from '#src/store/tables/one-time-tokens.ts';
@@ -11,7 +10,7 @@ import { type CardVault, VaultKeyMissingError } from '#src/vault/card-vault.ts';
 import { openTokenCard } from '#src/vault/token-card.ts';
 import type { BinTable } from './bin-table.ts';
 import { cardData, cardFingerprint } from './card.ts';
-import type { ChosenMethod } from './payment-method.ts';
+import type { RequestedMethod } from './payment-method.ts';
 
 /** Dependencies of readCard. */
 export type CardDeps = {
@@ -28,32 +27,39 @@ export type PayerCard = {
   readonly attempt: AttemptCard;
 };
 
-/** Returns the card of a payment, whether sent, stored, or held by a one-time token; undefined for a wallet. */
+/** Returns the card of a payment, whether sent, stored, or held by a one-time token; undefined for other methods. */
 export async function readCard(
   deps: CardDeps,
   bins: BinTable,
-  method: ChosenMethod,
-  stored: {
-    readonly vaultedToken?: VaultedToken | undefined;
-    readonly oneTimeToken?: StoredToken | undefined;
-  },
+  method: RequestedMethod,
   accountId: string,
 ): Promise<PayerCard | undefined> {
-  if (method.kind === 'card') {
-    const { card } = method;
-    const fingerprint = cardFingerprint(deps.fingerprintKey, accountId, card.number);
-    const data = cardData(card, bins(card.number));
-    return { data, fingerprint, attempt: attemptCard(data, new Secret(card.number), card.securityCode) };
+  if (method.by !== 'card') return undefined;
+  const { card } = method;
+  switch (card.source) {
+    case 'sent': {
+      const { number, securityCode } = card.input;
+      const fingerprint = cardFingerprint(deps.fingerprintKey, accountId, number);
+      const data = cardData(card.input, bins(number));
+      return { data, fingerprint, attempt: attemptCard(data, new Secret(number), securityCode) };
+    }
+    case 'token':
+      return readTokenCard(deps.vault, card.token);
+    case 'stored':
+      return readStoredCard(deps.vault, card.stored, card.securityCode);
   }
-  if (method.kind === 'token_card') return readTokenCard(deps.vault, stored.oneTimeToken);
-  if (method.kind !== 'vaulted_card') return undefined;
-  const { vaultedToken: vaulted } = stored;
-  if (!vaulted?.card) throw new Error(`vaulted token ${method.token} holds no card`);
+}
+
+async function readStoredCard(
+  vault: CardVault,
+  stored: VaultedToken | undefined,
+  securityCode: string,
+): Promise<PayerCard> {
+  if (!stored?.card) throw new Error(`stored method ${stored?.id} holds no card`);
   // The interface specifies security_code_length 0 for every payment with a vaulted token, even if a code was sent.
-  const data = fromBinary(CardDataSchema, vaulted.card.data);
-  const number = await orUnreadable(deps.vault.open(vaulted.card.number, vaulted.id));
-  const { fingerprint } = vaulted.card;
-  return { data, fingerprint, attempt: attemptCard(data, number, method.securityCode) };
+  const data = fromBinary(CardDataSchema, stored.card.data);
+  const number = await orUnreadable(vault.open(stored.card.number, stored.id));
+  return { data, fingerprint: stored.card.fingerprint, attempt: attemptCard(data, number, securityCode) };
 }
 
 async function readTokenCard(vault: CardVault, token: StoredToken | undefined): Promise<PayerCard> {
@@ -85,12 +91,16 @@ function attemptCard(data: CardData, number: Secret, securityCode: string): Atte
   };
 }
 
-/** Returns the fingerprint of an enrolled wallet's token; '' for other methods. */
+/**
+ * Returns the fingerprint of a wallet that is charged without its payer; '' for other methods.
+ *
+ * @param vaultedToken the stored method's token, as sent; '' if none was sent.
+ */
 export function walletFingerprint(
-  deps: Pick<CardDeps, 'fingerprintKey'>,
-  method: ChosenMethod,
+  { fingerprintKey }: Pick<CardDeps, 'fingerprintKey'>,
+  { by }: Pick<Method, 'by'>,
+  vaultedToken: string,
   accountId: string,
 ): string {
-  const enrollment = method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT;
-  return enrollment ? cardFingerprint(deps.fingerprintKey, accountId, method.token ?? randomUUID()) : '';
+  return by === 'wallet' ? cardFingerprint(fingerprintKey, accountId, vaultedToken || randomUUID()) : '';
 }

@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf';
 import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
-import type { BrowserInfo } from '#gen/payments/v1/customer_payer_pb.js';
 import {
   type CardDataInput,
   type CardInput,
@@ -11,36 +10,29 @@ import {
   type ThreeDSecure,
   ThreeDSecureSchema,
   type ThreeDSecureSetup,
-  type WalletInput,
 } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow, Transaction_Category, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import type { CardOptions as AttemptOptions } from '#src/connectors/attempt.ts';
-import { fieldRefusal, invalidField, notAllowed, type ServiceError } from '#src/service-error.ts';
+import type { CardOptions, Method } from '#src/connectors/attempt.ts';
+import { fieldRefusal, invalidField, notAllowed, type ServiceError, unknownId } from '#src/service-error.ts';
+import type { StoredToken } from '#src/store/tables/one-time-tokens.ts';
+import type { StoredObjects, VaultedToken } from '#src/store/tables/stored-objects.ts';
+import { featuresAsked } from './features.ts';
 
-/** The payment method of a request, fully determined: its kind follows from the category and workflow. */
-export type ChosenMethod = {
-  readonly type: string;
-  readonly workflow: Payment_Workflow.DIRECT | Payment_Workflow.REDIRECT;
-} & (
-  | { readonly kind: 'card'; readonly card: CardDataInput; readonly options: CardOptions }
+/** The payment method of a request, decided. Its card has yet to be opened. */
+export type RequestedMethod = Method<CardSource>;
+
+/** The source of a payment's card. */
+export type CardSource =
+  | { readonly source: 'sent'; readonly input: CardDataInput }
   | {
-      readonly kind: 'vaulted_card';
-      readonly token: string;
+      readonly source: 'stored';
+      /** undefined if the stored methods were not looked up. */
+      readonly stored: VaultedToken | undefined;
       /** The security code that the payer re-entered; '' if none was sent. */
       readonly securityCode: string;
-      readonly options: CardOptions;
     }
-  | { readonly kind: 'token_card'; readonly options: CardOptions }
-  | { readonly kind: 'wallet'; readonly token: string | undefined; readonly cardType: string | undefined }
-);
-
-/** Options for a card payment, besides the card. */
-export type CardOptions = AttemptOptions & {
-  readonly vaultOnSuccess: boolean;
-  /** The payer's browser, without which some providers offer no challenge. */
-  readonly browser: BrowserInfo | undefined;
-};
+  | { readonly source: 'token'; readonly token: StoredToken | undefined };
 
 /** Payment method type of one-time tokens. */
 export const ONE_TIME_TOKEN_TYPE = 'CARD';
@@ -48,13 +40,21 @@ export const ONE_TIME_TOKEN_TYPE = 'CARD';
 /** The types that the catalogue offers, by name. */
 export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
 
+/** The stored objects behind a request's tokens. */
+export type MethodReferences = Partial<StoredObjects> & { readonly oneTimeToken?: StoredToken | undefined };
+
 /**
- * Determines the payment method of a valid request.
+ * Decides how a valid request pays: the only function that reads this from the request.
  *
- * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE if the catalogue does not offer it, INVALID_PARAMETERS if the
- *   detail does not fit the type.
+ * @param references undefined if nothing was looked up: the request names no stored object, or is only explained.
+ * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE if the catalogue does not offer the method; INVALID_PARAMETERS if
+ *   the detail does not fit the type; VAULTED_TOKEN_NOT_FOUND, INCORRECT_PAYMENT_METHOD_TYPE, INVALID_CUSTOMER_FOR_TOKEN.
  */
-export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes): ChosenMethod {
+export function readMethod(
+  request: CreatePaymentRequest,
+  references: MethodReferences | undefined,
+  types: MethodTypes,
+): RequestedMethod {
   const input = request.paymentMethod;
   // A token implies its type. A type sent along with a token may be a name that only the shop uses.
   const type = input?.token && !types.has(input.type) ? ONE_TIME_TOKEN_TYPE : (input?.type ?? '');
@@ -66,45 +66,77 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
   if (offered.currencies.length > 0 && !offered.currencies.includes(request.amount?.currency ?? '')) {
     throw notAvailable('amount.currency', 'is not a currency that this payment method accepts');
   }
-  const workflow = chooseWorkflow(request, offered);
-  const token = input.vaultedToken || undefined;
+  const isRedirect = chooseWorkflow(request, offered) === Payment_Workflow.REDIRECT;
   const kind = input.detail?.kind;
-
   if (offered.category === Transaction_Category.WALLET) {
-    if (kind?.case === 'card' && asksForCard(kind.value))
-      throw notAllowed('payment_method.detail.card', 'must not be sent with a wallet');
-    const flag = kind?.value && flagNotForWallets(kind.value);
-    if (flag) {
-      const field = `payment_method.detail.${kind.case}.${flag}`;
-      throw notAllowed(field, 'is not supported for wallets, which pay in full immediately');
-    }
-    if (input.token) throw notAllowed('payment_method.token', 'must not be sent with a wallet');
+    requireNoCardOptions(input);
+    const stored = references && input.vaultedToken ? requireStored(type, references) : undefined;
+    if (isRedirect) return { by: 'payer', type, show: 'page' };
+    const { connectionId: at, providerToken: token } = stored ?? {};
+    const enrolled = at !== undefined && token !== undefined ? { at, token } : undefined;
     const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
-    return { kind: 'wallet', type, workflow, token, cardType };
+    return { by: 'wallet', type, enrolled, cardType };
   }
-
   if (kind?.case === 'wallet')
     throw notAllowed('payment_method.detail.wallet', 'must not be sent with a card');
-  const browser = request.customerPayer?.browserInfo;
-  const options = { ...cardOptions(kind?.value), vaultOnSuccess: input.vaultOnSuccess, browser };
-  return { type, workflow, options, ...chooseCard(input, kind?.value?.cardData) };
+  const stored = () => references && requireStored(type, references);
+  const card = chooseCard(input, kind?.value?.cardData, stored, references?.oneTimeToken);
+  return { by: 'card', type, card, ...cardOptions(kind?.value) };
 }
 
 /** Requires exactly one of card data, a one-time token, and a stored card. */
-function chooseCard(input: PaymentMethodInput, card: CardDataInput | undefined) {
-  const { token, vaultedToken } = input;
+function chooseCard(
+  { token, vaultedToken }: PaymentMethodInput,
+  card: CardDataInput | undefined,
+  stored: () => VaultedToken | undefined,
+  oneTimeToken: StoredToken | undefined,
+): CardSource {
   const codeAlone = card && vaultedToken && isCodeAlone(card);
   if ([card && !codeAlone, token, vaultedToken].filter(Boolean).length > 1) {
     const field = `payment_method.${token ? 'token' : 'vaulted_token'}`;
     throw notAllowed(field, 'must be sent alone: send only one of card_data, token and vaulted_token');
   }
-  if (token) return { kind: 'token_card' as const };
-  if (vaultedToken) {
-    return { kind: 'vaulted_card' as const, token: vaultedToken, securityCode: card?.securityCode ?? '' };
-  }
-  if (card) return { kind: 'card' as const, card };
+  if (token) return { source: 'token', token: oneTimeToken };
+  if (vaultedToken) return { source: 'stored', stored: stored(), securityCode: card?.securityCode ?? '' };
+  if (card) return { source: 'sent', input: card };
   const message = 'is required, unless a token or vaulted_token is sent';
   throw invalidField('payment_method.detail.card.card_data', 'REQUIRED', message);
+}
+
+/** Returns the stored method that a request names, which must match its type and customer. */
+function requireStored(type: string, { vaultedToken, customer }: MethodReferences): VaultedToken {
+  const field = 'payment_method.vaulted_token';
+  if (!vaultedToken) throw unknownId('VAULTED_TOKEN_NOT_FOUND', field);
+  if (vaultedToken.type !== type) {
+    const message = 'differs from the type of vaulted_token';
+    throw fieldRefusal('INCORRECT_PAYMENT_METHOD_TYPE', 'payment_method.type', 'NOT_ALLOWED', message);
+  }
+  if (vaultedToken.customerId && customer && vaultedToken.customerId !== customer.id) {
+    throw fieldRefusal('INVALID_CUSTOMER_FOR_TOKEN', field, 'NOT_ALLOWED', 'belongs to another customer');
+  }
+  return vaultedToken;
+}
+
+/**
+ * Checks that a wallet's request asks for nothing that only cards offer. Default flags, which many merchants always
+ * send, do not count.
+ */
+function requireNoCardOptions({ detail, token }: PaymentMethodInput): void {
+  const kind = detail?.kind;
+  if (kind?.case) {
+    const { verify, capture, installments } = kind.value;
+    const asked = featuresAsked(
+      cardOptions(kind.case === 'card' ? kind.value : { verify, capture, installments }),
+    );
+    const isCard = kind.case === 'card' && (kind.value.cardData || kind.value.threeDSecure);
+    if (isCard || (kind.case === 'card' && asked.some((field) => field !== 'capture')))
+      throw notAllowed('payment_method.detail.card', 'must not be sent with a wallet');
+    if (asked[0]) {
+      const field = `payment_method.detail.${kind.case}.${asked[0]}`;
+      throw notAllowed(field, 'is not supported for wallets, which pay in full immediately');
+    }
+  }
+  if (token) throw notAllowed('payment_method.token', 'must not be sent with a wallet');
 }
 
 /** Returns true if card data holds only a security code, which may accompany a vaulted token. */
@@ -117,21 +149,8 @@ export function isCodeAlone(card: CardDataInput): boolean {
   );
 }
 
-/** Returns true if card options are requested. Default flags, which many merchants always send, do not count. */
-function asksForCard(input: CardInput): boolean {
-  const { verify, installments, threeDSecure, storedCredentials, softDescriptor } = cardOptions(input);
-  const options = [verify, installments !== 1, threeDSecure, storedCredentials, softDescriptor];
-  return input.cardData !== undefined || input.threeDSecure !== undefined || options.some(Boolean);
-}
-
-/** Returns the name of a flag that requests something no wallet offers. */
-function flagNotForWallets({ verify, capture, installments }: CardInput | WalletInput): string | undefined {
-  if (verify) return 'verify';
-  if (capture === false) return 'capture';
-  return installments !== undefined && installments > 1 ? 'installments' : undefined;
-}
-
-function cardOptions(input: CardInput | undefined): AttemptOptions {
+/** Returns the options that a request sets for a card payment. */
+export function cardOptions(input: CardOptionsInput | undefined): CardOptions {
   const verify = input?.verify ?? false;
   return {
     // A verification leaves nothing to capture.
@@ -144,6 +163,16 @@ function cardOptions(input: CardInput | undefined): AttemptOptions {
     softDescriptor: input?.softDescriptor ?? '',
   };
 }
+
+type CardOptionsInput = {
+  readonly [Name in
+    | 'verify'
+    | 'capture'
+    | 'installments'
+    | 'threeDSecure'
+    | 'storedCredentials'
+    | 'softDescriptor']?: CardInput[Name] | undefined;
+};
 
 /** Returns true if the request carries 3-D Secure results from elsewhere. */
 export function hasThreeDSecureResults(sent: ThreeDSecureSetup): boolean {
@@ -181,16 +210,26 @@ function storedCredentials(sent: StoredCredentialsInput | undefined): StoredCred
  * Returns the type of the transaction. As the interface specifies, an authorization is shown as a purchase unless the
  * account is set to show authorizations as AUTHORIZE.
  */
-export function transactionType(method: ChosenMethod, tellsAuthorized: boolean): Transaction_Type {
-  if (method.kind === 'wallet') return Transaction_Type.PURCHASE;
-  if (method.options.verify) return Transaction_Type.VERIFY;
-  return tellsAuthorized && !method.options.capture ? Transaction_Type.AUTHORIZE : Transaction_Type.PURCHASE;
+export function transactionType(method: RequestedMethod, tellsAuthorized: boolean): Transaction_Type {
+  if (method.by !== 'card') return Transaction_Type.PURCHASE;
+  if (method.verify) return Transaction_Type.VERIFY;
+  return tellsAuthorized && !method.capture ? Transaction_Type.AUTHORIZE : Transaction_Type.PURCHASE;
+}
+
+/** Returns the category of a method, as records and conditions show it. */
+export function categoryOf({ by }: Pick<Method, 'by'>): Transaction_Category {
+  return by === 'card' ? Transaction_Category.CARD : Transaction_Category.WALLET;
+}
+
+/** Returns the workflow of a method: REDIRECT if the payer has to act. */
+export function workflowOfMethod({ by }: Pick<Method, 'by'>): Payment_Workflow {
+  return by === 'payer' ? Payment_Workflow.REDIRECT : Payment_Workflow.DIRECT;
 }
 
 function chooseWorkflow(
   { workflow: requested, checkout, paymentMethod }: CreatePaymentRequest,
   { workflows: offered, category }: PaymentMethodType,
-): ChosenMethod['workflow'] {
+): Payment_Workflow.DIRECT | Payment_Workflow.REDIRECT {
   const only = offered.length === 1 ? offered[0] : undefined;
   if (requested === Payment_Workflow.SDK_CHECKOUT) {
     if (!checkout?.session)

@@ -30,16 +30,11 @@ import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
 import { newRecord } from './new-record.ts';
 import { type CardDeps, readCard, walletFingerprint } from './payer-card.ts';
 import { withChoices } from './payer-choices.ts';
-import { paymentAttempt, wayOfPayer } from './payment-attempt.ts';
-import { chooseMethod, transactionType } from './payment-method.ts';
+import { attemptFacts, attemptMethod, wayOfPayer } from './payment-attempt.ts';
+import { readMethod, transactionType } from './payment-method.ts';
 import { routingFacts } from './routing-facts.ts';
-import { hasTerms, requestInSession, requireLimitsOfSession, requireTypeInSession } from './session-terms.ts';
-import {
-  findReferences,
-  requireNothingStored,
-  requireRedirect,
-  requireVaultedToken,
-} from './stored-references.ts';
+import { hasTerms, requestInSession, requireMethodInSession } from './session-terms.ts';
+import { findReferences, requireNothingStored, requireRedirect } from './stored-references.ts';
 import { cardToVault } from './vault-card.ts';
 
 /** Dependencies of preparePayment. */
@@ -85,17 +80,15 @@ export async function preparePayment(
   const storedPayer = stored?.customer && fromBinary(CustomerPayerSchema, stored.customer.payer);
   const complete = withChoices(sent, stored?.oneTimeToken?.choices, storedPayer);
   const request = requestInSession(complete, stored?.session);
-  const method = chooseMethod(request, catalogue.types);
-  requireTypeInSession(stored?.session, method.type);
-  requireLimitsOfSession(stored?.session, method);
+  const method = readMethod(request, stored, catalogue.types);
+  requireMethodInSession(stored?.session, method);
   if (isOpenToAll) requireRedirect(method);
-  requireVaultedToken(method, stored);
   const money = requireMoney(request);
-  const card = await readCard(deps, catalogue.bins, method, stored ?? {}, accountId);
+  const card = await readCard(deps, catalogue.bins, method, accountId);
   const createdAt = deps.now();
   const facts = routingFacts(request, method, card?.data, createdAt);
-  const enrolledAt = stored?.vaultedToken?.connectionId;
-  const chosen = chooseRoute(catalogue, method, facts, drawSeed(accountId, idempotencyKey), enrolledAt);
+  const seed = drawSeed(accountId, idempotencyKey);
+  const chosen = chooseRoute(catalogue, { request, method, facts, seed });
   const [first] = chosen.targets;
   const connection = openConnection(catalogue, first.id);
 
@@ -110,16 +103,16 @@ export async function preparePayment(
     storedCustomer: stored?.customer && storedPayer && { id: stored.customer.id, payer: storedPayer },
     cardData: card?.data,
     createdWith: secretPresented ? '' : 'PUBLIC_KEY',
-    walletFingerprint: walletFingerprint(deps, method, accountId),
+    walletFingerprint: walletFingerprint(deps, method, sent.paymentMethod?.vaultedToken ?? '', accountId),
     merchantReference: request.merchantReference || `reference-${randomUUID()}`,
     chosen,
     connection: first,
     createdAt,
   });
-  const attempt = paymentAttempt(record, deps.publicUrl(), connection.capabilities, method, {
-    card: card?.attempt,
-    vaulted: stored?.vaultedToken,
-  });
+  const attempt = {
+    ...attemptFacts(record, deps.publicUrl(), connection.capabilities),
+    method: attemptMethod(method, card?.attempt),
+  };
   const claim = {
     ...stateOf(record, attempt, money, type),
     ...payerHashes(deps, accountId, request.country, record.customerPayer ?? {}),
@@ -130,8 +123,8 @@ export async function preparePayment(
     connectionId: first.id,
     connectionIdentity: connection.identity,
     leaseS: leaseS(connection, deps.schedule),
-    capture: method.kind === 'wallet' || method.options.capture,
-    ...(await cardToVault(deps, method, card, accountId, stored)),
+    capture: method.by !== 'card' || method.capture,
+    ...(await cardToVault(deps, request, card, stored)),
     session: sessionUse(stored?.session),
     oneTimeToken: stored?.oneTimeToken?.id,
   };

@@ -4,7 +4,7 @@ import type { CardData } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
-import type { ChosenMethod } from './payment-method.ts';
+import { categoryOf, type RequestedMethod, workflowOfMethod } from './payment-method.ts';
 
 /**
  * Returns the facts about a valid request that conditions are evaluated on.
@@ -13,25 +13,25 @@ import type { ChosenMethod } from './payment-method.ts';
  */
 export function routingFacts(
   request: CreatePaymentRequest,
-  method: ChosenMethod,
+  method: RequestedMethod,
   cardData: CardData | undefined,
   time: Timestamp,
 ): RoutingFacts {
-  const isWallet = method.kind === 'wallet';
+  const isCard = method.by === 'card';
   return create(RoutingFactsSchema, {
     accountId: request.accountId,
     country: request.country,
     ...(request.amount?.value && { amount: request.amount.value }),
     currency: request.amount?.currency ?? '',
     type: method.type,
-    category: Transaction_Category[isWallet ? Transaction_Category.WALLET : Transaction_Category.CARD] ?? '',
-    workflow: Payment_Workflow[method.workflow] ?? '',
-    installments: isWallet ? 1 : method.options.installments,
+    category: Transaction_Category[categoryOf(method)] ?? '',
+    workflow: Payment_Workflow[workflowOfMethod(method)] ?? '',
+    installments: isCard ? method.installments : 1,
     cardBrand: cardData?.brand ?? '',
     iin: cardData?.iin ?? '',
     issuerCountry: cardData?.countryCode ?? '',
     issuerType: cardData?.type ?? '',
-    capture: !isWallet && method.options.capture,
+    capture: isCard && method.capture,
     hasAirline: request.additionalData?.airline !== undefined,
     hasOrder: request.additionalData?.order !== undefined,
     vaulted: Boolean(request.paymentMethod?.vaultedToken),

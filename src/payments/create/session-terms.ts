@@ -5,7 +5,7 @@ import { type FieldError, invalidField, invalidParameters } from '#src/service-e
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { MAX_SESSION_PAYMENTS } from '#src/store/tables/single-uses.ts';
 import { readMetadata } from './metadata.ts';
-import { type ChosenMethod, notAvailable } from './payment-method.ts';
+import { notAvailable, type RequestedMethod } from './payment-method.ts';
 
 /**
  * Checks a request against the terms of its checkout session, and fills absent fields from them.
@@ -75,25 +75,23 @@ export function takesType({ paymentMethodTypes }: StoredSession, type: string): 
   return paymentMethodTypes.length === 0 || paymentMethodTypes.includes(type);
 }
 
-/** Checks that the session accepts a payment's method. @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE. */
-export function requireTypeInSession(session: StoredSession | undefined, type: string): void {
-  if (session && !takesType(session, type))
-    throw notAvailable('payment_method.type', 'is not accepted by the checkout session');
-}
-
 /**
- * Checks a payment's method against the session's limits, whoever makes the payment.
+ * Checks a payment's method against the session, whoever makes the payment.
  *
- * @throws ServiceError INVALID_PARAMETERS.
+ * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE, INVALID_PARAMETERS.
  */
-export function requireLimitsOfSession(session: StoredSession | undefined, method: ChosenMethod): void {
-  if (!session || method.kind === 'wallet') return;
+export function requireMethodInSession(session: StoredSession | undefined, method: RequestedMethod): void {
+  if (!session) return;
+  if (!takesType(session, method.type))
+    throw notAvailable('payment_method.type', 'is not accepted by the checkout session');
+  if (method.by !== 'card') return;
   const { maxInstallments, securityCodeRequired } = session;
-  if (maxInstallments > 0 && method.options.installments > maxInstallments) {
+  const { installments, card } = method;
+  if (maxInstallments > 0 && installments > maxInstallments) {
     const message = `must be at most ${maxInstallments} in this checkout session`;
     throw invalidField('payment_method.detail.card.installments', 'OUT_OF_RANGE', message);
   }
-  if (securityCodeRequired && method.kind === 'vaulted_card' && !method.securityCode) {
+  if (securityCodeRequired && card.source === 'stored' && !card.securityCode) {
     const message = 'is required for a stored card in this checkout session';
     throw invalidField('payment_method.detail.card.card_data.security_code', 'REQUIRED', message);
   }

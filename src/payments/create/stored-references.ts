@@ -1,11 +1,10 @@
-import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import type { Method } from '#src/connectors/attempt.ts';
 import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { readSession, type StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { findToken, type StoredToken } from '#src/store/tables/one-time-tokens.ts';
 import { findStoredObjects, isUuid, type StoredObjects } from '#src/store/tables/stored-objects.ts';
-import type { ChosenMethod } from './payment-method.ts';
 import { whyClosed } from './session-terms.ts';
 
 /** Stored objects that a request refers to. */
@@ -81,26 +80,6 @@ async function findUsableToken(
 }
 
 /**
- * Checks that the request's stored method matches its type and customer.
- *
- * @throws ServiceError VAULTED_TOKEN_NOT_FOUND, INCORRECT_PAYMENT_METHOD_TYPE, INVALID_CUSTOMER_FOR_TOKEN.
- */
-export function requireVaultedToken(method: ChosenMethod, found: References | undefined): void {
-  const isAsked = method.kind === 'vaulted_card' || (method.kind === 'wallet' && method.token !== undefined);
-  if (!isAsked) return;
-  const field = 'payment_method.vaulted_token';
-  const { vaultedToken, customer } = found ?? {};
-  if (!vaultedToken) throw unknownId('VAULTED_TOKEN_NOT_FOUND', field);
-  if (vaultedToken.type !== method.type) {
-    const message = 'differs from the type of vaulted_token';
-    throw fieldRefusal('INCORRECT_PAYMENT_METHOD_TYPE', 'payment_method.type', 'NOT_ALLOWED', message);
-  }
-  if (vaultedToken.customerId && customer && vaultedToken.customerId !== customer.id) {
-    throw fieldRefusal('INVALID_CUSTOMER_FOR_TOKEN', field, 'NOT_ALLOWED', 'belongs to another customer');
-  }
-}
-
-/**
  * Rejects a request with only the public key that uses a stored object, since anyone can read that key in a web page.
  *
  * @throws ServiceError INVALID_CREDENTIALS.
@@ -112,7 +91,7 @@ export function requireNothingStored({ paymentMethod, customerPayer, checkout }:
 }
 
 /** Requires a request with only the public key to be a wallet redirect. @throws ServiceError INVALID_CREDENTIALS. */
-export function requireRedirect(method: ChosenMethod): void {
-  if (method.kind === 'wallet' && method.workflow === Payment_Workflow.REDIRECT) return;
+export function requireRedirect({ by }: Pick<Method, 'by'>): void {
+  if (by === 'payer') return;
   throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
 }

@@ -1,5 +1,6 @@
 import { toBinary } from '@bufbuild/protobuf';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { newId } from '#src/new-id.ts';
 import { fieldRefusal } from '#src/service-error.ts';
 import type { Claim } from '#src/store/engine/claim-payment.ts';
@@ -11,7 +12,6 @@ import {
   MAX_METHODS,
 } from '#src/store/tables/stored-methods.ts';
 import type { CardDeps, PayerCard } from './payer-card.ts';
-import type { ChosenMethod } from './payment-method.ts';
 import type { References } from './stored-references.ts';
 
 /**
@@ -23,13 +23,12 @@ import type { References } from './stored-references.ts';
  */
 export async function cardToVault(
   { database, vault }: CardDeps & { readonly database: Database },
-  method: ChosenMethod,
+  { accountId, paymentMethod }: CreatePaymentRequest,
   card: PayerCard | undefined,
-  accountId: string,
   stored: References | undefined,
 ): Promise<Pick<Claim, 'vault' | 'storedMethod'>> {
   if (stored?.vaultedToken) return { vault: undefined, storedMethod: stored.vaultedToken.id };
-  if (method.kind === 'wallet' || !method.options.vaultOnSuccess || !card) return { vault: undefined };
+  if (!paymentMethod?.vaultOnSuccess || !card) return { vault: undefined };
   const customerId = stored?.customer?.id;
   const { fingerprint } = card;
   if (customerId && fingerprint !== undefined) {

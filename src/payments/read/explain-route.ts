@@ -9,6 +9,7 @@ import {
   ExplainRouteResponse_Choice,
   ExplainRouteResponseSchema,
 } from '#gen/payments/v1/operator_service_pb.js';
+import type { CardData } from '#gen/payments/v1/payment_method_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import type { ConnectionHealth } from '#src/connectors/circuit-breaker.ts';
@@ -16,11 +17,12 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { drawSeed, type Signals } from '#src/routing/order-targets.ts';
 import type { ReadyRoute } from '#src/routing/router.ts';
 import type { VaultedToken } from '#src/store/tables/stored-objects.ts';
+import type { BinTable } from '../create/bin-table.ts';
 import { cardData } from '../create/card.ts';
 import { findWay, type Way } from '../create/choose-route.ts';
-import { describeLack } from '../create/connection-lacks.ts';
+import { describeLack } from '../create/features.ts';
 import type { LiveCatalogue } from '../create/live-catalogue.ts';
-import { chooseMethod } from '../create/payment-method.ts';
+import { type RequestedMethod, readMethod } from '../create/payment-method.ts';
 import { routingFacts } from '../create/routing-facts.ts';
 
 /** The parts of a catalogue that an explanation uses. */
@@ -40,7 +42,7 @@ export type Explained = {
   readonly idempotencyKey: string;
   readonly time: Timestamp;
   /** The stored method of the request's vaulted token; undefined if it was not looked up. */
-  readonly stored?: Pick<VaultedToken, 'connectionId'> | undefined;
+  readonly stored?: VaultedToken | undefined;
 };
 
 /**
@@ -54,20 +56,27 @@ export function explainRoute(
   request: CreatePaymentRequest,
   { idempotencyKey, time, stored }: Explained,
 ): ExplainRouteResponse {
-  const method = chooseMethod(request, catalogue.types);
-  const card = method.kind === 'card' ? cardData(method.card, catalogue.bins(method.card.number)) : undefined;
-  const facts = routingFacts(request, method, card, time);
+  const method = readMethod(request, stored && { vaultedToken: stored }, catalogue.types);
+  const facts = routingFacts(request, method, sentCard(method, catalogue.bins), time);
   const seed = drawSeed(facts.accountId, idempotencyKey);
-  const way = findWay(catalogue, method, facts, seed, stored?.connectionId);
-  const notes = method.kind === 'vaulted_card' || method.kind === 'token_card' ? [CARD_NOT_READ] : [];
-  if (method.kind === 'wallet' && method.token !== undefined) {
-    notes.push(stored ? ONE_CONNECTION : WALLET_NOT_READ);
-  }
+  const way = findWay(catalogue, { request, method, facts, seed });
   const routes = routesUntil(way, catalogue.router.routes, facts);
   return create(ExplainRouteResponseSchema, {
     ...(way && explainWay(catalogue, way, facts)),
-    ...{ facts, routes, notes },
+    ...{ facts, routes, notes: notesOn(method, request) },
   });
+}
+
+function sentCard(method: RequestedMethod, bins: BinTable): CardData | undefined {
+  if (method.by !== 'card' || method.card.source !== 'sent') return undefined;
+  const { input } = method.card;
+  return cardData(input, bins(input.number));
+}
+
+function notesOn(method: RequestedMethod, { paymentMethod }: CreatePaymentRequest): string[] {
+  if (method.by === 'card') return method.card.source === 'sent' ? [] : [CARD_NOT_READ];
+  if (method.by === 'payer' || !paymentMethod?.vaultedToken) return [];
+  return [method.enrolled ? ONE_CONNECTION : WALLET_NOT_READ];
 }
 
 const CARD_NOT_READ =

@@ -1,3 +1,4 @@
+import type { MethodKind } from '#src/connectors/capabilities.ts';
 import { MAX_SESSION_PAYMENTS, type SessionUse, usingOnce } from '../tables/single-uses.ts';
 import type { Database } from './database.ts';
 import {
@@ -70,11 +71,6 @@ export type Claim = {
   /** The one-time token that the payment uses up, whatever its outcome. */
   readonly oneTimeToken?: string | undefined;
 };
-
-/**
- * Way in which the payer pays an attempt: by card or an enrolled wallet, on the provider's page, or later, with a code.
- */
-export type MethodKind = 'CARD' | 'WALLET' | 'PAYER_PAGE' | 'PAYER_CODE';
 
 /** Parameters of every claim. */
 const PLAIN: readonly Parameter<Claim>[] = [

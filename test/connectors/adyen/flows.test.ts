@@ -256,7 +256,7 @@ describe('payments at the fake Adyen', () => {
   });
 
   it('a payment with a method that the Adyen settings do not list is not sent', async () => {
-    const attempt = redirectAttempt({ method: { kind: 'wallet_redirect', type: 'WALLET_D' } });
+    const attempt = redirectAttempt({ method: { by: 'payer', type: 'WALLET_D', show: 'page' } });
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(adyen.fake.requests).toEqual([]);
   });
@@ -264,8 +264,8 @@ describe('payments at the fake Adyen', () => {
   it('wallets are accepted at Adyen only if the settings list some', async () => {
     const without = connectAdyen({ redirect_methods: {} });
     expect([without.capabilities.methods, adyen.connection.capabilities.methods]).toEqual([
-      ['card'],
-      ['card', 'wallet_redirect'],
+      ['CARD'],
+      ['CARD', 'PAYER_PAGE'],
     ]);
     await without.close();
   });

@@ -82,7 +82,7 @@ describe('the items of an Adyen payment', () => {
     };
     if (type === undefined) return sentFor(cardWith({}, over)).lineItems;
     return sentFor(
-      { ...redirectAttempt(), ...over, method: { kind: 'wallet_redirect', type: 'LATER' } },
+      { ...redirectAttempt(), ...over, method: { by: 'payer', type: 'LATER', show: 'page' } },
       { LATER: type },
     ).lineItems;
   };

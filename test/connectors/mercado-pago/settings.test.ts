@@ -29,7 +29,7 @@ describe('the settings of a Mercado Pago connection', () => {
       complete: undefined,
       readNotification: undefined,
       capabilities: {
-        methods: ['wallet_redirect'],
+        methods: ['PAYER_PAGE'],
         authorization: false,
         captures: 0,
         refunds: 'several',

@@ -78,7 +78,7 @@ describe('notifications from the sandbox provider', () => {
   });
 
   it('a notification from the sandbox about a completion names the order', async () => {
-    const method = { kind: 'wallet_redirect', type: 'WALLET_D' } as const;
+    const method = { by: 'payer', type: 'WALLET_D', show: 'page' } as const;
     const attempt = redirectAttempt({ notificationUrl, method } as object);
     const outcome = await connection.pay(attempt);
     const url = outcome.kind === 'redirect' ? outcome.redirectUrl : '';

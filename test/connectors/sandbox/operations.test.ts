@@ -183,7 +183,7 @@ describe('payers at the sandbox provider', () => {
   });
 
   it('a wallet payment to complete takes the money once, however often it is completed', async () => {
-    const attempt = redirectAttempt({ method: { kind: 'wallet_redirect', type: 'WALLET_D' } } as object);
+    const attempt = redirectAttempt({ method: { by: 'payer', type: 'WALLET_D', show: 'page' } } as object);
     const url = redirectOf(await connection.pay(attempt));
     const query = lookUpOf(attempt);
     expect(await connection.complete?.(query)).toMatchObject({ kind: 'not_sent' });

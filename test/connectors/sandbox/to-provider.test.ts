@@ -59,7 +59,7 @@ it('a card is sent to the sandbox with the amount in minor units', () => {
 
 it('an absent security code is left out of the request', () => {
   const attempt = cardAttempt();
-  if (attempt.method.kind !== 'card') throw new Error('not a card');
+  if (attempt.method.by !== 'card') throw new Error('not a card');
   const card = { ...attempt.method.card, securityCode: undefined };
   expect(bodyOf({ ...attempt, method: { ...attempt.method, card } }).card).not.toHaveProperty('cvc');
 });

@@ -1,25 +1,34 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { BrowserInfoSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { type BrowserInfo, BrowserInfoSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
-import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import type { CardOptions } from '#src/connectors/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
-import { describeLack, lacksOf, notOffered } from '#src/payments/create/connection-lacks.ts';
-import type { CardOptions, ChosenMethod } from '#src/payments/create/payment-method.ts';
+import {
+  describeLack,
+  lacksOf as lacksFor,
+  merchantsFeature,
+  notOffered,
+} from '#src/payments/create/features.ts';
+import type { RequestedMethod } from '#src/payments/create/payment-method.ts';
 import { CARD_OPTIONS } from '../connectors/attempts.ts';
 
-const { DIRECT, REDIRECT } = Payment_Workflow;
-
-const card = (options: Partial<CardOptions>): ChosenMethod => ({
-  ...{ kind: 'vaulted_card', securityCode: '', type: 'CARD', workflow: DIRECT, token: 'token' },
-  options: { ...CARD_OPTIONS, vaultOnSuccess: false, browser: undefined, ...options },
+const card = (options: Partial<CardOptions>): RequestedMethod => ({
+  ...{ by: 'card', type: 'CARD', card: { source: 'stored', stored: undefined, securityCode: '' } },
+  ...{ ...CARD_OPTIONS, ...options },
 });
-const wallet = (workflow: ChosenMethod['workflow']): ChosenMethod => ({
-  ...{ kind: 'wallet', type: 'WALLET', workflow, token: undefined, cardType: undefined },
-});
+const WALLET: RequestedMethod = { by: 'wallet', type: 'WALLET', enrolled: undefined, cardType: undefined };
+const PAGE: RequestedMethod = { by: 'payer', type: 'WALLET', show: 'page' };
+const lacksOf = (method: RequestedMethod, can: Capabilities, browserInfo?: BrowserInfo) =>
+  lacksFor(
+    method,
+    create(CreatePaymentRequestSchema, browserInfo && { customerPayer: { browserInfo } }),
+    can,
+  );
 const ALL: Capabilities = {
   ...CARDS_ONLY,
-  methods: ['card', 'wallet_redirect', 'wallet_enrollment'],
+  methods: ['CARD', 'PAYER_PAGE', 'WALLET'],
   authorization: true,
   verify: true,
   installments: true,
@@ -30,7 +39,7 @@ const ALL: Capabilities = {
 const CARD = 'payment_method.detail.card';
 
 describe('lacksOf', () => {
-  it.each<[ChosenMethod, Partial<Capabilities>, string]>([
+  it.each<[RequestedMethod, Partial<Capabilities>, string]>([
     [card({ verify: true }), { verify: false }, `${CARD}.verify`],
     [card({ capture: false }), { authorization: false }, `${CARD}.capture`],
     [card({ installments: 2 }), { installments: false }, `${CARD}.installments`],
@@ -49,9 +58,9 @@ describe('lacksOf', () => {
       { storedCredentials: false },
       `${CARD}.stored_credentials`,
     ],
-    [card({}), { methods: ['wallet_redirect', 'wallet_enrollment'] }, 'payment_method.type'],
-    [wallet(REDIRECT), { methods: ['card', 'wallet_enrollment'] }, 'payment_method.type'],
-    [wallet(DIRECT), { methods: ['card', 'wallet_redirect'] }, 'payment_method.type'],
+    [card({}), { methods: ['PAYER_PAGE', 'WALLET'] }, 'payment_method.type'],
+    [PAGE, { methods: ['CARD', 'WALLET'] }, 'payment_method.type'],
+    [WALLET, { methods: ['CARD', 'PAYER_PAGE'] }, 'payment_method.type'],
   ])('lacksOf names the fields that %o requires and %o does not offer', (method, without, field) => {
     expect(lacksOf(method, ALL)).toEqual([]);
     expect(lacksOf(method, { ...ALL, ...without }).map((lack) => lack.field)).toEqual([field]);
@@ -69,7 +78,7 @@ describe('lacksOf', () => {
     expect(missing.map(describeLack)).toEqual([
       '3-D Secure setups without customer_payer.browser_info.user_agent',
     ]);
-    expect(lacksOf(card({ ...setup, browser }), needs)).toEqual([]);
+    expect(lacksOf(card(setup), needs, browser)).toEqual([]);
     expect(lacksOf(card({}), needs)).toEqual([]);
     const error = notOffered(missing);
     expect(error.fields.map(({ code }) => code)).toEqual(['REQUIRED']);
@@ -89,6 +98,20 @@ describe('lacksOf', () => {
 
   it('lacksOf finds that every connection can make a plain card purchase, even with a soft descriptor', () => {
     expect(lacksOf(card({ softDescriptor: 'SHOP' }), CARDS_ONLY)).toEqual([]);
+  });
+});
+
+describe('merchantsFeature', () => {
+  it.each<[Partial<CardOptions>, string | undefined]>([
+    [{}, undefined],
+    [{ installments: 3, threeDSecureSetupId: 'setup-1' }, undefined],
+    [{ verify: true }, 'verify'],
+    [{ capture: false }, 'capture'],
+    [{ softDescriptor: 'SHOP' }, 'soft_descriptor'],
+    [{ storedCredentials: create(StoredCredentialsSchema) }, 'stored_credentials'],
+    [{ installments: 3, threeDSecure: create(ThreeDSecureSchema) }, 'three_d_secure'],
+  ])('merchantsFeature names what only merchants may ask for: of %o it is %s', (options, field) => {
+    expect(merchantsFeature({ ...CARD_OPTIONS, ...options })).toBe(field);
   });
 });
 
