@@ -7,7 +7,7 @@ import {
   type CloseCheckoutPaymentRequest,
   type CreateCheckoutPaymentRequest,
 } from '#gen/payments/v1/checkout_service_pb.js';
-import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequest_AmountSchema,
@@ -22,6 +22,7 @@ import { merchantsFeature } from '#src/payments/create/features.ts';
 import { cardOptions } from '#src/payments/create/payment-method.ts';
 import { hasTerms } from '#src/payments/create/session-terms.ts';
 import type { OnceResponse } from '#src/payments/keys/call-once.ts';
+import { payerMustAct } from '#src/payments/model/state.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { notAllowed, ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
@@ -162,9 +163,6 @@ function isSameMoney({ currency, value }: CheckoutAmount, money: Money | undefin
 function checkoutPayment(record: Payment): CheckoutPayment {
   const { transactions: transaction, paymentMethod, amount } = record;
   const kind = paymentMethod?.paymentMethodDetail?.kind;
-  const isOpen = record.status === Payment_Status.READY_TO_PAY || record.status === Payment_Status.PENDING;
-  // After the payer's return, only the provider still has something to do.
-  const mustGo = isOpen && record.subStatus !== Payment_SubStatus_Value.IN_PROCESS;
   const card = kind?.case === 'card' ? kind.value.cardData : undefined;
   return create(CheckoutPaymentSchema, {
     id: record.id,
@@ -174,7 +172,7 @@ function checkoutPayment(record: Payment): CheckoutPayment {
     amount: create(CheckoutAmountSchema, { currency: amount?.currency ?? '', value: amount?.value }),
     responseCode: transaction?.responseCode ?? '',
     responseMessage: transaction?.responseMessage ?? '',
-    redirectUrl: mustGo ? (kind?.value?.redirectUrl ?? '') : '',
+    redirectUrl: payerMustAct(record) ? (kind?.value?.redirectUrl ?? '') : '',
     callbackUrl: callbackAddress(record) ?? '',
     type: paymentMethod?.type ?? '',
     name: card ? cardName(card) : '',

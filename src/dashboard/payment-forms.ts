@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { formatMoney } from '#src/money.ts';
 import { type Books, leftToCapture, leftToRefund } from '#src/payments/model/books.ts';
-import { booksOf, isOpen, succeededBase, waitsForPayer } from '#src/payments/model/state.ts';
+import { booksOf, isOpen, payerMustAct, succeededBase } from '#src/payments/model/state.ts';
 import type { StoredStory } from '#src/store/tables/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
@@ -61,7 +61,8 @@ function booksOfStory(story: StoredStory): Books | undefined {
 
 /** Returns the attempt whose payer has yet to act, which a cancel closes; undefined if there is none. */
 function awaitingPayer({ payment, story }: { readonly payment: Payment; readonly story: StoredStory }) {
-  return story.transactions.find((one) => isOpen(one) && one.awaitsPayer && waitsForPayer(payment, one));
+  if (!payerMustAct(payment)) return undefined;
+  return story.transactions.find((one) => isOpen(one) && one.awaitsPayer);
 }
 
 type Shown = { readonly name: string; readonly amount: bigint | undefined; readonly currency: string };

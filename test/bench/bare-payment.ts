@@ -62,7 +62,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         payerEmailHash: payment.paymentId,
         payerDocumentHash: undefined,
         methodKind: 'CARD',
-        payerDueAt: undefined,
+        payerDueInS: 86_400,
         merchantReference: undefined,
         createdAt: new Date().toISOString(),
         status: 'PENDING',

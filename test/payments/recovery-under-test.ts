@@ -153,12 +153,15 @@ export function writeLate(
     id: transactionId,
     vaultedToken,
     cardFingerprint: undefined,
-    capture: false,
-    awaitsPayer: false,
-  };
+    ...{ capture: false, methodKind: 'CARD' as const, awaitsPayer: false },
+  } as const;
   return writeOwnOutcome(deps, { ...leased, version: 0, record, attempt: claimed }, outcome);
 }
 
 /** Makes open requests appear to have been sent so many seconds ago, by the database's clock. */
 export const setAge = (ageS: number) =>
-  tables.query('UPDATE transaction SET created_at = now() - make_interval(secs => $1)', [ageS]);
+  tables.query(
+    `UPDATE transaction SET created_at = now() - make_interval(secs => $1),
+       payer_due_at = payer_due_at - (created_at - (now() - make_interval(secs => $1)))`,
+    [ageS],
+  );

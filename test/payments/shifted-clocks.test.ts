@@ -8,7 +8,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { withClockAhead } from '../support/process-clock.ts';
-import { earlier } from '../support/tables.ts';
+import { older } from '../support/tables.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const HOUR_MS = 3_600_000;
@@ -42,8 +42,7 @@ async function checkedBy(aheadMs: number, lookUp = payments.provider.connection.
   );
 }
 
-const age = (hours: number) =>
-  payments.tables.query(`UPDATE transaction SET created_at = ${earlier('created_at', `${hours} hours`)}`);
+const age = (hours: number) => payments.tables.query(`UPDATE transaction SET ${older(`${hours} hours`)}`);
 const paidBy = (aheadMs: number, options?: Parameters<typeof payments.pay>[0]): Promise<Payment> =>
   withClockAhead(aheadMs, () => payments.pay(options));
 

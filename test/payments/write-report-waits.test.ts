@@ -43,7 +43,13 @@ function writeApproval(query: Parameters<typeof depsOf>[0]) {
   const { attempt: open } = attemptToClaim();
   const { paymentId, transactionId, record } = open;
   const shown = { vaultedToken: undefined, cardFingerprint: undefined };
-  const attempt = { id: transactionId, ...shown, capture: true, awaitsPayer: false };
+  const attempt = {
+    id: transactionId,
+    ...shown,
+    capture: true,
+    methodKind: 'CARD',
+    awaitsPayer: false,
+  } as const;
   const own = { accountId: ACCOUNT_ONE, paymentId, transactionId, fence: 0, version: 0, record, attempt };
   return { paymentId, written: writeOwnOutcome(depsOf(query), own, APPROVED) };
 }

@@ -39,11 +39,12 @@ describe('reading the state of a payment', () => {
       ...{ type: 'PURCHASE', status: 'SUCCEEDED', parentId: undefined, minorUnits: 5_575n, currency: 'USD' },
       ...{ connectionId: 'scripted', connectionIdentity: 'scripted', capture: false, reference: 'theirs' },
       ...{ isFinal: false, vaultedToken: base.vaultedToken, awaitsPayer: false, awaitsResponse: false },
+      methodKind: 'CARD',
     };
     const operation = {
       ...{ type: 'CAPTURE', status: 'PENDING', parentId: base.transactionId, minorUnits: 575n },
       ...{ connectionIdentity: 'scripted account', reference: undefined, isFinal: true },
-      ...{ vaultedToken: undefined, awaitsResponse: true },
+      ...{ vaultedToken: undefined, awaitsResponse: true, methodKind: undefined, payerTimeLeftMs: undefined },
     };
     const state = await stateOf(base);
     expect(state).toEqual({
@@ -52,7 +53,10 @@ describe('reading the state of a payment', () => {
         ...{ isReleased: false, openOperation: claim.transactionId },
       },
       transactions: [
-        { ...own, id: base.transactionId, ageMs: expect.any(Number) },
+        {
+          ...{ ...own, id: base.transactionId, ageMs: expect.any(Number) },
+          payerTimeLeftMs: expect.any(Number),
+        },
         { ...own, ...operation, id: claim.transactionId, ageMs: expect.any(Number) },
       ],
     });

@@ -10,7 +10,8 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { changeOf, recordOf } from './changes-under-test.ts';
 
 const LEASE_S = 60;
-const PAYER_DUE_AT = '2026-01-31T09:08:07.000Z';
+/** Seconds that the payer of the next attempt has. */
+const PAYER_DUE_IN_S = 1_800;
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token', maxConnections: 8 });
 
@@ -26,8 +27,8 @@ function nextOf(attempt: OpenAttempt, checkInS = LEASE_S): Begin {
       reference: undefined,
       providerPaymentId: undefined,
       vaultedToken: attempt.vaultedToken,
-      methodKind: 'PAYER_PAGE',
-      payerDueAt: PAYER_DUE_AT,
+      methodKind: 'PAYER_PAGE' as const,
+      payerDueInS: PAYER_DUE_IN_S,
       checkInS,
     },
   };
@@ -79,15 +80,16 @@ describe('beginning the next attempt', () => {
       {
         ...{ ...inherited, id: next.added.id, status: 'PENDING', connection_id: 'second' },
         ...{ connection_identity: 'second account', fence: 0, succeeded_at: null },
-        ...{ method_kind: 'PAYER_PAGE', payer_due_at: new Date(PAYER_DUE_AT), catalogue_version: 0 },
+        ...{ method_kind: 'PAYER_PAGE', catalogue_version: 0 },
       },
     ]);
     const times = await own(
-      'extract(epoch FROM check_at - created_at)::float8 AS lease_s, updated_at > created_at AS is_changed',
+      `extract(epoch FROM check_at - created_at)::float8 AS lease_s, updated_at > created_at AS is_changed,
+       extract(epoch FROM payer_due_at - created_at)::float8 AS payer_s`,
     );
     expect(times).toEqual([
-      { lease_s: null, is_changed: true },
-      { lease_s: LEASE_S, is_changed: false },
+      { lease_s: null, is_changed: true, payer_s: 86_400 },
+      { lease_s: LEASE_S, is_changed: false, payer_s: PAYER_DUE_IN_S },
     ]);
     const columns = 'status, record, response, version, event_sequence';
     const where = 'WHERE account_id = $1 AND id = $2';

@@ -84,7 +84,7 @@ export function attemptToClaim(options: AttemptOptions = {}): { claim: Claim; at
     payerEmailHash: undefined,
     payerDocumentHash: undefined,
     methodKind: 'CARD',
-    payerDueAt: undefined,
+    payerDueInS: 86_400,
     merchantReference: undefined,
     createdAt: new Date().toISOString(),
     transactionId,

@@ -29,6 +29,10 @@ export const WAITING =
 export const earlier = (column: string, interval: string): string =>
   `(${column} AT TIME ZONE 'UTC' - interval '${interval}') AT TIME ZONE 'UTC'`;
 
+/** Assignments that make a transaction older by an interval: it was sent, and its payer's time ends, that much earlier. */
+export const older = (interval: string): string =>
+  `created_at = ${earlier('created_at', interval)}, payer_due_at = ${earlier('payer_due_at', interval)}`;
+
 /**
  * Makes every write to a table fail with an SQLSTATE, as PostgreSQL itself would, unless the row meets a condition. A
  * check raises the error, since distributed tables have no triggers.

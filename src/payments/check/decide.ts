@@ -146,7 +146,7 @@ const GRACE_MS = 30_000;
 /** Returns true for the last check within a payer's time, after which the provider closes an unfinished payment. */
 export function isLastCheck(found: Found): boolean {
   if (isLapsing(found.transaction)) return false;
-  return !isOpenAttempt(found.transaction) && timeLeftMs(found, found.terms) + GRACE_MS <= 0;
+  return !isOpenAttempt(found.transaction) && timeLeftMs(found) + GRACE_MS <= 0;
 }
 
 /** Returns true if the provider answered. An alarm counts as an answer. */
@@ -205,7 +205,7 @@ function endedDisputes({ transactions }: Found, reported: Outcome): readonly Dis
 /** Returns the pause before the next check of an open transaction, in seconds. */
 function nextPauseS(found: Found, terms: CheckTerms): number {
   const { awaitsPayer, ageMs } = found.transaction;
-  return awaitsPayer ? payerPauseS(ageMs, timeLeftMs(found, found.terms) + GRACE_MS) : terms.pauseS(ageMs);
+  return awaitsPayer ? payerPauseS(ageMs, timeLeftMs(found) + GRACE_MS) : terms.pauseS(ageMs);
 }
 
 /** Decides about an attempt whose payer has yet to act and that its merchant has canceled. */

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
+import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { Hint, LookedUp, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { unknownOutcome } from '#src/connectors/provider-answer.ts';
 import type { LeasedConnection } from '#src/connectors/within-lease.ts';
-import { attemptFacts, isWalletRedirect } from '../create/payment-attempt.ts';
+import { attemptFacts } from '../create/payment-attempt.ts';
 import { type CheckSchedule, mayBeClosed } from '../model/schedule.ts';
 import {
   isLapsing,
@@ -144,19 +144,13 @@ function lookUpOf(
     money: { minorUnits: transaction.minorUnits, currency: transaction.currency },
     reference: transaction.reference,
     ageMs,
-    payerTimeLeftMs: timeLeftMs(found, found.terms),
+    payerTimeLeftMs: timeLeftMs(found),
     close: goesByAge ? mayBeClosed(ageMs, connection, deps.schedule) : isClosed,
     of: lookedUpTransaction(found, deps.publicUrl()),
     isRefunded: found.transactions.some(({ type }) => type === 'REFUND'),
     ...(hint && { hint }),
   };
 }
-
-/** Facts that the look-up of an attempt needs besides its record. */
-type LookedUpAttempt = {
-  readonly capture: boolean;
-  readonly isVerification: boolean;
-};
 
 /** Looks up a transaction but completes nothing, since the payment has already ended in our records. */
 async function onlyLookUp({ lookUp }: LeasedConnection, query: LookUp): Promise<Outcome> {
@@ -203,23 +197,15 @@ async function cancelTechnically({ technicalCancel }: LeasedConnection, query: L
  * @param record the record whose `transactions` field is the attempt.
  */
 function lookedUpAttempt(
-  record: Payment,
-  attempt: LookedUpAttempt,
-  publicUrl: string,
-  terms: Capabilities,
+  { capture, type, methodKind }: Found['transaction'],
+  attempt: AttemptFacts,
+  { transactions }: Payment,
 ): LookedUp {
-  const facts = attemptFacts(record, publicUrl, terms);
-  const detail = record.transactions?.paymentMethod?.detail?.kind;
-  if (detail?.case === 'card') {
-    return {
-      kind: 'CARD',
-      capture: attempt.capture,
-      verify: attempt.isVerification,
-      softDescriptor: detail.value.softDescriptor,
-      attempt: facts,
-    };
-  }
-  return { kind: isWalletRedirect(record) ? 'PAYER_PAGE' : 'WALLET', attempt: facts };
+  if (!methodKind) throw new Error(`attempt ${attempt.transactionId} has no kind of method`);
+  if (methodKind !== 'CARD') return { kind: methodKind, attempt };
+  const detail = transactions?.paymentMethod?.detail?.kind;
+  const softDescriptor = detail?.case === 'card' ? detail.value.softDescriptor : '';
+  return { kind: methodKind, capture, verify: type === 'VERIFY', softDescriptor, attempt };
 }
 
 /** The connectors' names for operations. */
@@ -233,13 +219,8 @@ function lookedUpTransaction(
 ): LookedUp {
   const reported = record.transactionsHistory.find(({ id }) => id === transaction.id) ?? record.transactions;
   if (!isOperation(transaction.type)) {
-    const attempt = { capture: transaction.capture, isVerification: transaction.type === 'VERIFY' };
-    return lookedUpAttempt(
-      { ...record, ...(reported && { transactions: reported }) },
-      attempt,
-      publicUrl,
-      terms,
-    );
+    const shown = { ...record, ...(reported && { transactions: reported }) };
+    return lookedUpAttempt(transaction, attemptFacts(shown, publicUrl, terms), shown);
   }
   const own = succeededBase(transactions);
   const acted = transactions.find(({ id }) => id === transaction.parentId);

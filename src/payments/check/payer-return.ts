@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Prompted, promptCheck } from '#src/store/engine/checks.ts';
@@ -10,6 +10,7 @@ import { findOwnTransaction, type OwnTransaction } from '#src/store/tables/own-t
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Patience, waitFor } from '../keys/await-response.ts';
+import { payerMustAct } from '../model/state.ts';
 import { decodeRecord } from '../stored-record.ts';
 import { PROMPTED_APART_S } from './news.ts';
 
@@ -44,7 +45,7 @@ export async function returnPayer(
   const before = await current(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
   if (!connection || !mayChange(before, own)) return before;
-  if (hasCanceled && connection.capabilities.close && awaitsPayer(before)) {
+  if (hasCanceled && connection.capabilities.close && payerMustAct(before)) {
     await checked(deps, own, { kind: 'close', query: '' });
     return current(deps, paymentId, own);
   }
@@ -61,7 +62,7 @@ export async function returnPayer(
 export async function closePayment(deps: ReturnDeps, paymentId: string): Promise<void> {
   const own = await findOwnTransaction(deps.database, paymentId);
   const connection = own && deps.connections().get(own.connectionId);
-  if (!connection || !awaitsPayer(await current(deps, paymentId, own))) return;
+  if (!connection || !payerMustAct(await current(deps, paymentId, own))) return;
   await checked(deps, own, { kind: 'close', query: '' });
 }
 
@@ -92,13 +93,6 @@ async function checked(
   if (prompted) deps.wake(prompted);
   const isSettled = () => isNewsSettled(deps.database, name);
   await waitFor(async () => (await isSettled()) || undefined, deps.patience);
-}
-
-/** Returns true if a payment lacks only its payer's approval. */
-function awaitsPayer({ status, subStatus }: Payment): boolean {
-  return (
-    status === Payment_Status.READY_TO_PAY || subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP
-  );
 }
 
 /** Maximum length of a query string that is passed on. Providers put a few ids and a signed string into it. */

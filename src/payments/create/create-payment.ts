@@ -109,7 +109,7 @@ async function payClaimed(
     ...{ accountId: claim.accountId, paymentId: claim.paymentId, transactionId, fence: 0, version, record },
     attempt: {
       ...{ id: transactionId, vaultedToken, cardFingerprint: claim.cardFingerprint },
-      ...{ capture: claim.capture, awaitsPayer: false },
+      ...{ capture: claim.capture, methodKind: claim.methodKind, awaitsPayer: false },
     },
   };
   const written = await within(writeOwnOutcome(deps, own, outcome), writeWaitMs(deps.schedule));

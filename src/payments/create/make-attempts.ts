@@ -89,7 +89,7 @@ export async function makeAttempts(
         ...{ minorUnits, currency, capture, type, parentId: undefined, isFinal: false, ...UNNAMED },
         status: WAITING.transaction,
         vaultedToken: prepared.claim.vault?.token ?? prepared.claim.storedMethod,
-        ...wayOfPayer(nextAttempt),
+        ...wayOfPayer(nextAttempt.method, nextConnection.capabilities),
         checkInS: leaseS(nextConnection, deps.schedule),
       },
     };

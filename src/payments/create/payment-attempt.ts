@@ -1,12 +1,6 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type Payment, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
-import {
-  type AttemptCard,
-  type AttemptFacts,
-  kindOf,
-  type Method,
-  type PaymentAttempt,
-} from '#src/connectors/attempt.ts';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { type AttemptCard, type AttemptFacts, kindOf, type Method } from '#src/connectors/attempt.ts';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { parseMoney } from '#src/money.ts';
 import type { RequestedMethod } from './payment-method.ts';
@@ -59,16 +53,10 @@ export function attemptFacts(
   };
 }
 
-/** Returns how the payer pays an attempt, and until when. */
-export function wayOfPayer({ method, expiresAtMs }: Pick<PaymentAttempt, 'method' | 'expiresAtMs'>) {
-  return {
-    methodKind: kindOf(method),
-    payerDueAt: method.by === 'payer' ? new Date(expiresAtMs).toISOString() : undefined,
-  };
-}
-
-/** Returns true if a wallet payment redirects its payer to the wallet instead of charging an enrollment. */
-export function isWalletRedirect({ workflow, paymentMethod }: Payment): boolean {
-  const isOfCheckout = workflow === Payment_Workflow.SDK_CHECKOUT && !paymentMethod?.vaultedToken;
-  return workflow === Payment_Workflow.REDIRECT || isOfCheckout;
+/** Returns how the payer pays an attempt, and the time to act, for the attempt's row. */
+export function wayOfPayer(
+  method: Pick<Method, 'by'>,
+  { redirectValidMinutes }: Pick<Capabilities, 'redirectValidMinutes'>,
+) {
+  return { methodKind: kindOf(method), payerDueInS: redirectValidMinutes * 60 };
 }

@@ -115,6 +115,7 @@ export async function preparePayment(
   };
   const claim = {
     ...stateOf(record, attempt, money, type),
+    ...wayOfPayer(method, connection.capabilities),
     ...payerHashes(deps, accountId, request.country, record.customerPayer ?? {}),
     customerId: stored?.customer?.id,
     cardFingerprint: card?.fingerprint,
@@ -143,7 +144,6 @@ function stateOf(record: Payment, attempt: PaymentAttempt, money: Money, type: T
     record: encodeRecord(record),
     merchantOrderId: record.merchantOrderId,
     ...columnsOfMethod(record),
-    ...wayOfPayer(attempt),
     country: record.country,
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[WAITING.transaction],

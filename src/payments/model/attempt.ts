@@ -1,5 +1,5 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Payment, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, reopenedSession } from './change.ts';
 import { eventOf } from './event.ts';
@@ -8,7 +8,10 @@ import { approvedPauseS, FIRST_CHECK_S } from './schedule.ts';
 import type { PaymentRow, TransactionRow } from './state.ts';
 
 /** The last attempt of a payment. */
-export type LastAttempt = Pick<TransactionRow, 'id' | 'vaultedToken' | 'capture' | 'awaitsPayer'> &
+export type LastAttempt = Pick<
+  TransactionRow,
+  'id' | 'vaultedToken' | 'capture' | 'awaitsPayer' | 'methodKind'
+> &
   Pick<PaymentRow, 'cardFingerprint'>;
 
 /**
@@ -36,7 +39,7 @@ export function attemptChange(
       id,
       status,
       ...namesOf(outcome),
-      awaitsPayer: awaitsPayer(record, attempt, outcome),
+      awaitsPayer: awaitsPayer(attempt, outcome),
       isFenced: isStillOpen(outcome),
       checkInS: checkInS(attempt, outcome, pauseS),
     },
@@ -54,11 +57,9 @@ export function isStillOpen({ kind }: Outcome): boolean {
 }
 
 /** Returns true if an attempt awaits its payer. A pending wallet payment does, and no check can speed it up. */
-function awaitsPayer(record: Payment, attempt: LastAttempt, outcome: Outcome): boolean {
+function awaitsPayer({ awaitsPayer: before, methodKind }: LastAttempt, outcome: Outcome): boolean {
   if (outcome.kind === 'redirect') return true;
-  if (!isStillOpen(outcome)) return false;
-  const isWallet = record.transactions?.category !== Transaction_Category.CARD;
-  return attempt.awaitsPayer || (outcome.kind === 'pending' && isWallet);
+  return isStillOpen(outcome) && (before || (outcome.kind === 'pending' && methodKind !== 'CARD'));
 }
 
 function checkInS(attempt: LastAttempt, outcome: Outcome, pauseS: number): number | undefined {

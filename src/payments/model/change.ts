@@ -64,14 +64,14 @@ export type TransactionChange = {
 /** A transaction that a change adds, as columns. */
 export type AddedTransaction = Omit<
   TransactionRow,
-  'status' | 'awaitsPayer' | 'awaitsResponse' | 'ageMs' | 'reportedAt'
+  'status' | 'awaitsPayer' | 'awaitsResponse' | 'ageMs' | 'methodKind' | 'payerTimeLeftMs' | 'reportedAt'
 > & {
   readonly status: Transaction_Status;
   /** Time of the reported event according to the provider, if known. */
   readonly reportedAt?: Date | undefined;
-  /** For an attempt: how the payer pays, and when the payer must have acted, in PostgreSQL's syntax. */
-  readonly methodKind?: string;
-  readonly payerDueAt?: string | undefined;
+  /** For an attempt: how the payer pays, and the seconds that the payer has to act, should the provider ask for it. */
+  readonly methodKind?: TransactionRow['methodKind'];
+  readonly payerDueInS?: number;
   /** The lease in seconds, for an attempt that is about to be sent. */
   readonly checkInS: number | undefined;
 };

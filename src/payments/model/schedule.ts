@@ -1,4 +1,3 @@
-import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 
@@ -78,11 +77,6 @@ export function mayBeClosed(
   schedule: Pick<CheckSchedule, 'closingMarginMs'>,
 ): boolean {
   return ageMs >= connection.deadlineMs + schedule.closingMarginMs;
-}
-
-/** Returns the time left for a redirected payer of a transaction of this age; negative once it is over. */
-export function payerTimeLeftMs(ageMs: number, terms: Pick<Capabilities, 'redirectValidMinutes'>): number {
-  return terms.redirectValidMinutes * 60_000 - ageMs;
 }
 
 /** Pause before the first check of a redirect, or of captures and refunds that were reported with an approval. */

@@ -1,4 +1,10 @@
-import { type Payment, Payment_SubStatus_Value, type ProviderData } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  type ProviderData,
+} from '#gen/payments/v1/payment_pb.js';
+import type { MethodKind } from '#src/connectors/capabilities.ts';
 import type { Target } from '#src/connectors/connector.ts';
 import type { Books, OperationType } from './books.ts';
 
@@ -66,6 +72,13 @@ export type TransactionRow = {
   /** true for the last capture, and for a cancel that releases an authorization. */
   readonly isFinal: boolean;
   readonly vaultedToken: string | undefined;
+  /** The kind of an attempt's method; undefined for an operation or a dispute. */
+  readonly methodKind: MethodKind | undefined;
+  /**
+   * Time that the payer of an attempt has left to act, according to the database's clock: negative once it is over;
+   * undefined for an operation or a dispute.
+   */
+  readonly payerTimeLeftMs: number | undefined;
   /** true: the payer was redirected, or has returned and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
   /** Time of the last event that the provider reported about it, according to the provider. */
@@ -132,9 +145,11 @@ export function isOpenDispute({ type, status }: Pick<TransactionRow, 'type' | 's
   return type === 'CHARGEBACK' && status === 'PENDING';
 }
 
-/** Returns true if a transaction waits for its payer to act. */
-export function waitsForPayer(record: Payment, { status }: Pick<TransactionRow, 'status'>): boolean {
-  return status === 'CREATED' || record.subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP;
+/** Returns true if a payment waits for its payer to act: on the provider's page, or to pass a challenge. */
+export function payerMustAct({ status, subStatus }: Pick<Payment, 'status' | 'subStatus'>): boolean {
+  return (
+    status === Payment_Status.READY_TO_PAY || subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP
+  );
 }
 
 /** Finds the transaction that a payment began with, if it succeeded. */

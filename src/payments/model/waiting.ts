@@ -1,9 +1,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { payerTimeLeftMs } from './schedule.ts';
-import { isOpenAttempt, isOperation, shownOf, type TransactionInState, waitsForPayer } from './state.ts';
+import { isOpenAttempt, payerMustAct, shownOf, type TransactionInState } from './state.ts';
 
 /** The outcome of a query to a provider without a look-up. Nothing was sent that could take money. */
 export const NO_LOOK_UP: Outcome = {
@@ -13,12 +11,8 @@ export const NO_LOOK_UP: Outcome = {
 };
 
 /** Returns the time left for the payer of a transaction; negative once it is over. Operations await no payer. */
-export function timeLeftMs(
-  { transaction }: Pick<TransactionInState, 'transaction'>,
-  terms: Pick<Capabilities, 'redirectValidMinutes'>,
-): number {
-  if (isOperation(transaction.type)) return Number.POSITIVE_INFINITY;
-  return payerTimeLeftMs(transaction.ageMs, terms);
+export function timeLeftMs({ transaction }: Pick<TransactionInState, 'transaction'>): number {
+  return transaction.payerTimeLeftMs ?? Number.POSITIVE_INFINITY;
 }
 
 /** Returns true if an outcome adds nothing to the shown state: it is unknown, or the payer has yet to act. */
@@ -49,7 +43,7 @@ function isPendingAsShown(outcome: Outcome, { transaction, record }: Transaction
   if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
   if (outcome.reference !== undefined && transaction.reference === undefined) return false;
   if (outcome.providerPaymentId !== undefined && transaction.providerPaymentId === undefined) return false;
-  return !waitsForPayer(record, transaction);
+  return !payerMustAct(record);
 }
 
 /**
@@ -57,7 +51,7 @@ function isPendingAsShown(outcome: Outcome, { transaction, record }: Transaction
  * know. A payer who returned without a conclusive result may have paid, so such a payment never ends by itself.
  */
 export function withoutLookUp(reported: Outcome, found: TransactionInState, isLast: boolean): Outcome {
-  if (reported.kind !== 'unknown' || !waitsForPayer(found.record, found.transaction)) return reported;
+  if (reported.kind !== 'unknown' || !payerMustAct(found.record)) return reported;
   const providerData = reported.providerData ?? shownOf(found) ?? create(ProviderDataSchema);
   if (reported !== NO_LOOK_UP) return { kind: 'pending', providerData };
   return isLast ? { kind: 'expired', providerData } : reported;

@@ -19,9 +19,9 @@ import {
   booksOf,
   isClosing,
   isOpen,
+  payerMustAct,
   succeededBase,
   type TransactionRow,
-  waitsForPayer,
 } from '../model/state.ts';
 import { decodeRecord, encodeRecord } from '../stored-record.ts';
 import type { CallObserver, WriteDeps } from '../write-change.ts';
@@ -188,7 +188,7 @@ function closableAttempt(
 ): TransactionRow | undefined {
   const last = transactions.findLast(({ type }) => BASE_TYPES.has(type));
   if (!last) return undefined;
-  const isAwaiting = isOpen(last) && last.awaitsPayer && waitsForPayer(decodeRecord(record), last);
+  const isAwaiting = isOpen(last) && last.awaitsPayer && payerMustAct(decodeRecord(record));
   const isClosed = transactions.some(
     (one) => isClosing(one) && one.parentId === last.id && one.status !== 'DECLINED',
   );

@@ -56,8 +56,8 @@ export type Claim = {
   readonly currency: string;
   readonly capture: boolean;
   readonly methodKind: MethodKind;
-  /** When the payer must have acted, in PostgreSQL's syntax; undefined if nothing awaits the payer. */
-  readonly payerDueAt: string | undefined;
+  /** Seconds that the payer has to act, should the provider ask for it. */
+  readonly payerDueInS: number;
   /** Length of the lease in seconds. Until it ends, the checker does not touch the attempt. */
   readonly leaseS: number;
   /** The payment's card, to store if the payment succeeds. It stays inactive until the outcome is known. */
@@ -103,7 +103,7 @@ const PLAIN: readonly Parameter<Claim>[] = [
   ['the_merchant_reference', 'text', ({ merchantReference }) => merchantReference],
   ['the_method', 'uuid', ({ vault, storedMethod }) => vault?.token ?? storedMethod],
   ['the_method_kind', 'text', ({ methodKind }) => methodKind],
-  ['the_payer_due_at', 'timestamptz', ({ payerDueAt }) => payerDueAt],
+  ['payer_due_in_s', 'float8', ({ payerDueInS }) => payerDueInS],
   ['lease_s', 'float8', ({ leaseS }) => leaseS],
 ];
 

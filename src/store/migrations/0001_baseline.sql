@@ -313,7 +313,7 @@ CREATE TABLE transaction (
   -- Way in which the payer pays an attempt: CARD; WALLET, an enrolled wallet; PAYER_PAGE, on the provider's page;
   -- PAYER_CODE, later, with a code. Null for an operation or a dispute.
   method_kind text,
-  -- When the payer must have acted; null if an attempt does not await its payer.
+  -- For an attempt: the time until which its payer can act, should the provider ask for it.
   payer_due_at timestamptz,
   -- The version of the catalogue that it was sent with; 0 for the catalogue of the configuration.
   catalogue_version integer NOT NULL DEFAULT 0,
@@ -605,7 +605,7 @@ DECLARE
     ['<attempt values>', $text$
       the_account, the_transaction, the_payment, the_type, the_connection, the_identity, the_transaction_status,
       the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, the_method_kind,
-      the_payer_due_at, coalesce(the_catalogue_version, 0), leased_until$text$],
+      payer_due_at, coalesce(the_catalogue_version, 0), leased_until$text$],
     ['<payment set>', $text$
       status = new_status, record = new_record, version = p.version + 1, updated_at = written_at,
       response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END,
@@ -664,7 +664,7 @@ CREATE FUNCTION claim_payment_1(
   -- The stored method that it uses, or the card to be stored.
   the_method uuid,
   the_method_kind text,
-  the_payer_due_at timestamptz,
+  payer_due_in_s float8,
   lease_s float8,
   the_catalogue_version integer DEFAULT 0,
   -- A card of the customer, to be stored if the payment succeeds; null if there is none.
@@ -679,6 +679,7 @@ CREATE FUNCTION claim_payment_1(
 ) RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   leased_until timestamptz := now() + make_interval(secs => lease_s);
+  payer_due_at timestamptz := now() + make_interval(secs => payer_due_in_s);
   found_id uuid;
 BEGIN
   INSERT INTO payment (<payment columns>) VALUES (<payment values>)
@@ -750,7 +751,7 @@ CREATE FUNCTION claim_payments_1(
   the_merchant_references text[],
   the_methods uuid[],
   the_method_kinds text[],
-  payers_due_at timestamptz[],
+  payers_due_in_s float8[],
   leases_s float8[],
   the_catalogue_versions integer[] DEFAULT NULL
 ) RETURNS SETOF uuid LANGUAGE plpgsql ROWS 16
@@ -759,17 +760,18 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 BEGIN
   RETURN QUERY
   WITH input AS (
-    SELECT *, now() + make_interval(secs => lease_s) AS leased_until
+    SELECT *, now() + make_interval(secs => lease_s) AS leased_until,
+      now() + make_interval(secs => payer_due_in_s) AS payer_due_at
     FROM unnest(the_accounts, the_payments, the_keys, the_hashes, the_shapes, the_statuses, the_records, the_orders,
       the_last_fours, the_fingerprints, times, the_countries, the_method_types, the_categories, the_brands,
       the_customers, the_email_hashes, the_document_hashes, the_transactions, the_transaction_statuses, the_types,
       the_connections, the_identities, the_minor_units, the_currencies, are_captures, the_merchant_references,
-      the_methods, the_method_kinds, payers_due_at, leases_s, the_catalogue_versions)
+      the_methods, the_method_kinds, payers_due_in_s, leases_s, the_catalogue_versions)
       AS i (the_account, the_payment, the_key, the_hash, the_shape, the_status, the_record, the_order, the_last_four,
       the_fingerprint, created, the_country, the_method_type, the_category, the_brand, the_customer, the_email_hash,
       the_document_hash, the_transaction, the_transaction_status, the_type, the_connection, the_identity,
       the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, the_method_kind,
-      the_payer_due_at, lease_s, the_catalogue_version)
+      payer_due_in_s, lease_s, the_catalogue_version)
   ), claimed AS (
     INSERT INTO payment (<payment columns>) SELECT <payment values>
     FROM input
@@ -830,7 +832,7 @@ CREATE FUNCTION write_change_1(
   added_provider_payment_id text DEFAULT NULL,
   added_token uuid DEFAULT NULL,
   added_method_kind text DEFAULT NULL,
-  added_payer_due_at timestamptz DEFAULT NULL,
+  added_payer_due_in_s float8 DEFAULT NULL,
   added_catalogue_version integer DEFAULT 0,
   -- For an attempt about to be sent: the lease of its caller, whose fencing token is 0. Null if it has no caller.
   added_check_in_s float8 DEFAULT NULL,
@@ -936,7 +938,7 @@ BEGIN
     VALUES (the_account, added_transaction, the_payment, added_type, added_parent, added_connection, added_identity,
       added_status, added_minor_units, added_currency, added_capture, added_final, added_reference,
       added_provider_payment_id, CASE WHEN the_transaction IS NULL THEN new_reported_at END, added_token,
-      added_method_kind, added_payer_due_at, added_catalogue_version,
+      added_method_kind, written_at + make_interval(secs => added_payer_due_in_s), added_catalogue_version,
       CASE WHEN added_status = 'SUCCEEDED' THEN written_at END, written_at + make_interval(secs => added_check_in_s), CASE WHEN added_check_in_s IS NULL THEN 1 ELSE 0 END)
     ON CONFLICT (account_id, id) DO UPDATE
     SET status = excluded.status, succeeded_at = coalesce(t.succeeded_at, excluded.succeeded_at),
@@ -1143,7 +1145,7 @@ CREATE FUNCTION claim_payments_of_account_1(
   the_merchant_references text[],
   the_methods uuid[],
   the_method_kinds text[],
-  payers_due_at timestamptz[],
+  payers_due_in_s float8[],
   leases_s float8[],
   the_catalogue_versions integer[] DEFAULT NULL
 ) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
@@ -1154,7 +1156,7 @@ BEGIN
       the_method_types[i], the_categories[i], the_brands[i], the_customers[i], the_email_hashes[i], the_document_hashes[i],
       the_transactions[i], the_transaction_statuses[i], the_types[i], the_connections[i], the_identities[i],
       the_minor_units[i], the_currencies[i], are_captures[i], the_merchant_references[i], the_methods[i],
-      the_method_kinds[i], payers_due_at[i], leases_s[i], coalesce(the_catalogue_versions[i], 0)) THEN
+      the_method_kinds[i], payers_due_in_s[i], leases_s[i], coalesce(the_catalogue_versions[i], 0)) THEN
       RETURN NEXT the_payments[i];
     END IF;
   END LOOP;

@@ -20,6 +20,7 @@ const READ = {
       t.connection_identity AS "connectionIdentity", t.amount_minor_units AS "minorUnits", t.currency, t.capture,
       t.reference, t.provider_payment_id AS "providerPaymentId", t.final AS "isFinal",
       t.vaulted_token AS "vaultedToken", t.awaits_payer AS "awaitsPayer", t.reported_at AS "reportedAt",
+      t.method_kind AS "methodKind", extract(epoch FROM t.payer_due_at - now())::float8 * 1000 AS "payerTimeLeftMs",
       CASE WHEN t.parent_id IS NULL THEN p.response IS NULL ELSE t.method IS NOT NULL AND t.response IS NULL END
         AS "awaitsResponse",
       extract(epoch FROM now() - t.created_at)::float8 * 1000 AS "ageMs",

@@ -1,5 +1,5 @@
 import { ACCOUNT_ONE } from '../../support/payment-requests.ts';
-import { earlier } from '../../support/tables.ts';
+import { older } from '../../support/tables.ts';
 import { inParallel } from '../in-parallel.ts';
 import { notify } from '../notify.ts';
 import { getPayment, paymentOf } from '../orders.ts';
@@ -100,10 +100,7 @@ export const PAYERS: readonly Case[] = [
       const { url } = await world.startReplica({ unhurried: true });
       const payer = await sendAway(world, url, 'WALLET_B', 'sandbox:stay_open');
       // Days later, the last look-up, the closing and the payer come at once.
-      await world.query(
-        `UPDATE transaction SET created_at = ${earlier('created_at', '2 days')} WHERE id = $1`,
-        [payer.transactionId],
-      );
+      await world.query(`UPDATE transaction SET ${older('2 days')} WHERE id = $1`, [payer.transactionId]);
       const actions = world.random.shuffled([
         () => agree(world, payer),
         () => makeDue(world, payer),

@@ -188,8 +188,7 @@ it.each(OUTCOMES)(
       id: BASE_ID,
       vaultedToken: undefined,
       cardFingerprint: FINGERPRINT,
-      capture: false,
-      awaitsPayer: false,
+      ...{ capture: false, methodKind: 'CARD' as const, awaitsPayer: false },
     };
     const decided = attemptChange(claimed(false).record, attempt, outcome, 5, at);
     const books = { currency: 'USD', amount: AMOUNT, captured: 0n, refunded: 0n };

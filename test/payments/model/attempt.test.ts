@@ -27,7 +27,11 @@ function changed(outcome: Outcome, { capture = true, wallet, plain, awaitsPayer 
   for (const one of record.transactionsHistory) {
     if (wallet) one.category = Transaction_Category.WALLET;
   }
-  const own = { id: transactionId, vaultedToken, cardFingerprint: undefined, capture, awaitsPayer };
+  const methodKind = wallet ? 'PAYER_PAGE' : 'CARD';
+  const own = {
+    ...{ id: transactionId, vaultedToken, cardFingerprint: undefined, capture, awaitsPayer },
+    methodKind,
+  } as const;
   return { attempt, change: attemptChange(record, own, outcome, PAUSE_S, timestampFromMs(1_000)) };
 }
 
@@ -101,9 +105,8 @@ it('a checkout session may be paid again once its payment failed', () => {
       id: transactionId,
       vaultedToken: undefined,
       cardFingerprint: undefined,
-      capture: true,
-      awaitsPayer: false,
-    };
+      ...{ capture: true, methodKind: 'CARD' as const, awaitsPayer: false },
+    } as const;
     record.checkout = create(CheckoutSchema, { session });
     return attemptChange(record, own, outcome, PAUSE_S, timestampFromMs(1_000)).reopens;
   };

@@ -18,6 +18,7 @@ import { planCancelOf, planCaptureOf, planRefundOf, refundTarget } from '#src/pa
 import {
   booksOf,
   isOpen,
+  isOperation,
   type PaymentState,
   succeededBase,
   type TransactionRow,
@@ -50,6 +51,7 @@ const row = (over: Partial<TransactionRow> & Pick<TransactionRow, 'id' | 'type'>
   ...{ minorUnits: AMOUNT, currency: 'USD', capture: false, isFinal: false },
   ...{ reference: undefined, providerPaymentId: undefined, reportedAt: undefined },
   ...{ vaultedToken: undefined, awaitsPayer: false, awaitsResponse: false, ageMs: 0 },
+  ...{ methodKind: isOperation(over.type) ? undefined : 'CARD', payerTimeLeftMs: undefined },
   ...over,
 });
 

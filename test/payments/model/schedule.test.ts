@@ -7,7 +7,6 @@ import {
   mayBeClosed,
   newsPauseS,
   payerPauseS,
-  payerTimeLeftMs,
   reportsMore,
   variedPauseS,
 } from '#src/payments/model/schedule.ts';
@@ -71,12 +70,6 @@ it.each([
 
 it('a request may be closed after the deadline of its call and the margin', () => {
   expect([49_999, 50_000].map((ageMs) => mayBeClosed(ageMs, connection, schedule))).toEqual([false, true]);
-});
-
-it('a payer’s remaining time is the term less the age, and may be negative', () => {
-  expect([0, 119_999, 120_001].map((ageMs) => payerTimeLeftMs(ageMs, { redirectValidMinutes: 2 }))).toEqual([
-    120_000, 1, -1,
-  ]);
 });
 
 it('a lease lasts for its calls and the margin', () => {

@@ -1,6 +1,5 @@
-import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { Payment_SubStatus_Value, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import {
   booksOf,
   isLapsing,
@@ -9,10 +8,10 @@ import {
   isOpenDispute,
   isOperation,
   isOver,
+  payerMustAct,
   shownOf,
   succeededBase,
   targetOf,
-  waitsForPayer,
 } from '#src/payments/model/state.ts';
 import { approved } from './kept-payment.ts';
 
@@ -69,11 +68,11 @@ it('a dispute is open while it is pending', () => {
 });
 
 it('a payer has yet to act after a redirect or a challenge', () => {
-  const record = create(PaymentSchema);
-  const challenged = { ...record, subStatus: Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP };
-  expect(waitsForPayer(record, { status: 'CREATED' })).toBe(true);
-  expect(waitsForPayer(record, { status: 'PENDING' })).toBe(false);
-  expect(waitsForPayer(challenged, { status: 'PENDING' })).toBe(true);
+  const { READY_TO_PAY, PENDING } = Payment_Status;
+  const { CREATED, WAITING_ADDITIONAL_STEP, IN_PROCESS } = Payment_SubStatus_Value;
+  expect(payerMustAct({ status: READY_TO_PAY, subStatus: CREATED })).toBe(true);
+  expect(payerMustAct({ status: PENDING, subStatus: WAITING_ADDITIONAL_STEP })).toBe(true);
+  expect(payerMustAct({ status: PENDING, subStatus: IN_PROCESS })).toBe(false);
 });
 
 it('operations act on the attempt that succeeded, not on a declined attempt or a capture', () => {

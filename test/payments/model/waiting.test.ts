@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { Payment_SubStatus_Value, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Status, Payment_SubStatus_Value, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { TransactionInState, TransactionRow } from '#src/payments/model/state.ts';
 import { endOf, isNothingNew, NO_LOOK_UP, timeLeftMs, withoutLookUp } from '#src/payments/model/waiting.ts';
@@ -22,7 +22,11 @@ function found(over: Partial<TransactionRow> = {}, { isPlain, subStatus }: Shown
   const [own] = state.transactions;
   if (!own) throw new Error('there is no attempt');
   for (const one of state.record.transactionsHistory) one.providerData = isPlain ? undefined : SHOWN;
-  const record = { ...state.record, subStatus: subStatus ?? state.record.subStatus };
+  const record = {
+    ...state.record,
+    ...(over.status === 'CREATED' && { status: Payment_Status.READY_TO_PAY }),
+    subStatus: subStatus ?? state.record.subStatus,
+  };
   return {
     ...state,
     record,
@@ -89,9 +93,9 @@ it('the last check in a payer’s time writes that the payer has yet to act', ()
 });
 
 it('only a payment’s own attempt has a limited time for its payer', () => {
-  const left = (over: Partial<TransactionRow>) => timeLeftMs(found(over), { redirectValidMinutes: 2 });
-  expect(left({ ageMs: 30_000 })).toBe(90_000);
-  expect(left({ ageMs: 30_000, type: 'REFUND' })).toBe(Number.POSITIVE_INFINITY);
+  const left = (over: Partial<TransactionRow>) => timeLeftMs(found(over));
+  expect(left({ payerTimeLeftMs: -1 })).toBe(-1);
+  expect(left({ payerTimeLeftMs: undefined, type: 'REFUND' })).toBe(Number.POSITIVE_INFINITY);
 });
 
 const AT_WALLET = found({ ...AWAY, status: 'CREATED' });
