@@ -1040,7 +1040,7 @@ CREATE FUNCTION <name>(
   earlier_response bytea,
   earlier_record bytea
 ) LANGUAGE plpgsql ROWS 16
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan AS $$
+SET enable_seqscan = off <settings> AS $$
 #variable_conflict use_column
 DECLARE
   written record;
@@ -1094,13 +1094,15 @@ END $$
 $function$;
   of_any text[] := ARRAY[
     ['<name>', 'write_outcomes_1'], ['<parameter>', 'the_accounts uuid[]'], ['<accounts>', 'the_accounts, '],
-    ['<account>', 'the_account, '], ['<payment>', ''], ['<transaction>', '']
+    ['<account>', 'the_account, '], ['<payment>', ''], ['<transaction>', ''],
+    ['<settings>', 'SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan']
   ];
   -- For changes of one account: a distributed engine runs the call on the account's node. Conditions with ANY make every
   -- scan read only these rows, whichever table that engine's plan begins with.
   of_account text[] := ARRAY[
     ['<name>', 'write_outcomes_of_account_1'], ['<parameter>', 'the_account uuid'], ['<accounts>', ''], ['<account>', ''],
-    ['<payment>', 'p.id = ANY (the_payments) AND'], ['<transaction>', 't.id = ANY (the_transactions) AND']
+    ['<payment>', 'p.id = ANY (the_payments) AND'], ['<transaction>', 't.id = ANY (the_transactions) AND'],
+    ['<settings>', '']
   ];
   functions text[] := ARRAY[claim_payment, claim_payments, write_change, write_outcomes, write_outcomes];
   pair text[];
