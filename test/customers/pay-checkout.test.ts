@@ -6,6 +6,7 @@ import { PaymentMethodInputSchema } from '#gen/payments/v1/payment_method_pb.js'
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { payCheckout } from '#src/customers/checkout-payments.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { interleave } from '../support/interleave.ts';
@@ -67,4 +68,18 @@ it('a payment is given up if its session changes at every try, and does not coun
   await expect(paid).rejects.toBeInstanceOf(AlreadyUsedError);
   const found = await payments.tables.query('SELECT payments FROM checkout_session WHERE id = $1', [session]);
   expect(found).toEqual([{ payments: 0 }]);
+});
+
+it('a session’s payment reads the session and the stored objects once', async () => {
+  const { database, deps } = payments;
+  const read: string[] = [];
+  const query: Database['query'] = (statement, values) => {
+    if (/^(get|find)_.*(session|objects)/.test(statement.name)) read.push(statement.name);
+    return database.query(statement, values);
+  };
+  const { paymentMethod } = wallet;
+  const request = create(CreateCheckoutPaymentRequestSchema, { checkoutSession: session, paymentMethod });
+  const caller = { ...payments.caller(), secretPresented: false };
+  await payCheckout({ ...deps, database: { ...database, query } }, request, caller, () => {});
+  expect(read).toEqual(['get_checkout_session', 'find_stored_objects']);
 });
