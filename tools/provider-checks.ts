@@ -115,11 +115,11 @@ async function* checkNeverReceived(connection: ProviderConnection, attempt: Paym
 
 async function* checkRedirect(connection: ProviderConnection, attempt: PaymentAttempt): Checks {
   const sent = await connection.pay(attempt);
-  yield compare('payer redirected', ['redirect'], describeOutcome(sent));
-  if (sent.kind !== 'redirect' || !connection.lookUp) return;
+  yield compare('payer redirected', ['awaits_payer'], describeOutcome(sent));
+  if (sent.kind !== 'awaits_payer' || !connection.lookUp) return;
   const query = lookUpOf(attempt, sent.reference);
   const open = await connection.lookUp(query);
-  yield compare('look-up before anybody has paid', ['redirect'], describeOutcome(open));
+  yield compare('look-up before anybody has paid', ['awaits_payer'], describeOutcome(open));
   const closed = await connection.lookUp({ ...query, close: true });
   // A provider whose lists lag behind cannot report at once that there is no payment.
   yield compare('close of the redirect', ['expired', 'unknown'], describeOutcome(closed));
@@ -142,7 +142,7 @@ function describeOutcome(outcome: Outcome): string {
   const { transactionId, status, responseCode, responseMessage } = outcome.providerData;
   const code = outcome.kind === 'declined' ? ` ${outcome.iso8583Code}` : '';
   const said = [transactionId, status, responseCode, responseMessage].filter((text) => text !== '');
-  const url = outcome.kind === 'redirect' ? ` ${outcome.redirectUrl}` : '';
+  const url = outcome.kind === 'awaits_payer' ? ` ${outcome.show.page}` : '';
   return `${outcome.kind}${code}: ${said.join(' ')}${url}`;
 }
 

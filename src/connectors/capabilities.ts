@@ -29,7 +29,7 @@ export type Capabilities = {
   /** Checks a card without charging it. */
   readonly verify: boolean;
   readonly installments: boolean;
-  /** Performs 3-D Secure with a challenge for the payer (outcome `redirect` for a card), after a setup. */
+  /** Performs 3-D Secure with a challenge for the payer (outcome `awaits_payer` for a card), after a setup. */
   readonly challenge: boolean;
   /** Returns the names of missing `browser_info` fields that a 3-D Secure setup needs. Absent: it needs none. */
   readonly missingForChallenge?: (browser: BrowserInfo | undefined) => readonly string[];

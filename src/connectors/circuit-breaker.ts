@@ -99,7 +99,7 @@ export function guardConnection(
 function isHealthyBy(outcome: Outcome): boolean | undefined {
   switch (outcome.kind) {
     case 'approved':
-    case 'redirect':
+    case 'awaits_payer':
     case 'pending':
     case 'to_complete':
     case 'declined':

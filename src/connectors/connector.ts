@@ -100,7 +100,7 @@ export type ProviderConnection = {
    */
   readonly repeatOperation?: (query: LookUp) => Promise<Outcome>;
   /**
-   * Requests a payer's consent to later charges of a wallet: the outcome `redirect` contains the URL of the page where
+   * Requests a payer's consent to later charges of a wallet: the outcome `awaits_payer` has the URL of the page where
    * the payer consents. No money moves, so a failed request may be repeated. undefined: the provider does not enroll
    * wallets.
    */

@@ -103,8 +103,8 @@ export type Outcome =
          */
         readonly money?: Money;
       })
-  /** The payer must go to `redirectUrl`: a wallet's checkout, or a card's 3-D Secure challenge. */
-  | (Reported & { readonly kind: 'redirect'; readonly redirectUrl: string })
+  /** The payer has to act on the page at this URL: a wallet's checkout, or a card's 3-D Secure challenge. */
+  | (Reported & { readonly kind: 'awaits_payer'; readonly show: { readonly page: string } })
   /** The payer agreed; `complete` must take the money. Only a look-up reports this. */
   | (Reported & { readonly kind: 'to_complete' })
   /** The provider has the transaction and will decide later. */

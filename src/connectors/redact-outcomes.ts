@@ -51,11 +51,11 @@ function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
     Object.entries(outcome).map(([name, value]) => {
       if (name === 'providerData')
         return [name, value && redactProviderData(value as ProviderData, redactor)];
-      if (typeof value !== 'string' || name === 'redirectUrl') return [name, value];
+      if (typeof value !== 'string') return [name, value];
       return [name, IDENTIFIERS.has(name) ? redactor.identifier(value) : redactor.text(value)];
     }),
   ) as Outcome;
-  if (shown.kind !== 'redirect' || redactor.isClean(shown.redirectUrl)) return shown;
+  if (shown.kind !== 'awaits_payer' || redactor.isClean(shown.show.page)) return shown;
   return alarmingOutcome("the provider's redirect contains card data", shown.providerData);
 }
 

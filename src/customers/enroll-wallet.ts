@@ -120,7 +120,7 @@ function chooseConnection(
 }
 
 function requireRedirect(outcome: Outcome): string {
-  if (outcome.kind === 'redirect') return outcome.redirectUrl;
+  if (outcome.kind === 'awaits_payer') return outcome.show.page;
   if (outcome.kind === 'declined') throw notAvailable('type', 'was refused by the wallet’s provider');
   const message = 'the wallet’s provider gave no usable response; nothing was stored; retry later';
   throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: 5 });

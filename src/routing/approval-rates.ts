@@ -69,7 +69,7 @@ function keyOf(connectionId: string, { cardBrand, issuerCountry }: Segment): str
 function approvalOf(outcome: Outcome): boolean | undefined {
   switch (outcome.kind) {
     case 'approved':
-    case 'redirect':
+    case 'awaits_payer':
     case 'to_complete':
     case 'pending':
       return true;

@@ -56,7 +56,7 @@ export function describeClosing(closing: ConformingClosing | undefined, suite: C
       expect(await lookUp(asked)).toEqual({ kind: ENDED, closings: closes ? 1 : 0 });
     });
     it('a payment that awaits its payer stays open without a close', async () => {
-      expect(await lookUp([query])).toEqual({ kind: 'redirect', closings: 0 });
+      expect(await lookUp([query])).toEqual({ kind: 'awaits_payer', closings: 0 });
     });
     it.runIf(closes)('a payment that awaits its payer has not ended if its close fails', async () => {
       const { kind, closings } = await lookUp([close], 500);

@@ -48,8 +48,8 @@ export type ConformingConnector = ConformingCorrections & {
    * has no tokens. The suite responds properly to these requests and does not count them.
    */
   accessToken?(request: string): { status: number; body: JsonObject } | undefined;
-  /** Outcome of an attempt that the provider approves: `approved` by default, `redirect` for a wallet. */
-  readonly paid?: 'approved' | 'redirect';
+  /** Outcome of an attempt that the provider approves: `approved` by default, `awaits_payer` for a wallet. */
+  readonly paid?: 'approved' | 'awaits_payer';
   /** Outcome of an attempt whose response is lost: `unknown` by default, `not_sent` if the attempt moves no money. */
   readonly lost?: 'unknown' | 'not_sent';
   /** The provider's response to a successful probe. */

@@ -18,7 +18,7 @@ export const OUTCOMES = {
     authorizationCode: 'A1B2C3',
     retrievalReferenceNumber: '612345678901',
   },
-  redirect: { kind: 'redirect', providerData, redirectUrl: 'https://provider.example' },
+  redirect: { kind: 'awaits_payer', providerData, show: { page: 'https://provider.example' } },
   pending: { kind: 'pending', providerData },
   declined: { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE' },
   turnedAway: { kind: 'not_sent', detail: 'refused', because: 'turned_away' },

@@ -71,8 +71,8 @@ it.each<[Outcome, object]>([
     },
   ],
   [
-    { kind: 'redirect', providerData: told, redirectUrl: 'https://provider.example/987654' },
-    { kind: 'redirect', providerData: shown, redirectUrl: 'https://provider.example/987654' },
+    { kind: 'awaits_payer', providerData: told, show: { page: 'https://provider.example/987654' } },
+    { kind: 'awaits_payer', providerData: shown, show: { page: 'https://provider.example/987654' } },
   ],
   [
     { kind: 'pending', providerData: told },
@@ -101,7 +101,7 @@ it.each<[Outcome, object]>([
 it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://provider.example/${NUMBER}`])(
   'the outcome is unknown, with an alarm, if a redirect contains the card',
   async (redirectUrl) => {
-    const outcome: Outcome = { kind: 'redirect', providerData: told, redirectUrl };
+    const outcome: Outcome = { kind: 'awaits_payer', providerData: told, show: { page: redirectUrl } };
     const redacted = await answering(outcome).pay(cardAttempt(NUMBER));
     expect(redacted).toEqual({
       kind: 'unknown',
@@ -114,8 +114,11 @@ it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://pro
 
 it('a long redirect URL is not truncated', async () => {
   const redirectUrl = `https://provider.example/?data=${'Ab-'.repeat(600)}`;
-  const outcome: Outcome = { kind: 'redirect', providerData: told, redirectUrl };
-  expect(await answering(outcome).pay(redirectAttempt())).toMatchObject({ kind: 'redirect', redirectUrl });
+  const outcome: Outcome = { kind: 'awaits_payer', providerData: told, show: { page: redirectUrl } };
+  expect(await answering(outcome).pay(redirectAttempt())).toMatchObject({
+    kind: 'awaits_payer',
+    show: { page: redirectUrl },
+  });
 });
 
 describe('a call without a card', () => {

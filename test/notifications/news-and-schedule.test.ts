@@ -12,7 +12,11 @@ import { notified } from '../support/news.ts';
 
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 const REDIRECT: Outcome = {
-  ...{ kind: 'redirect', redirectUrl: 'https://issuer.example', providerData: create(ProviderDataSchema) },
+  ...{
+    kind: 'awaits_payer',
+    show: { page: 'https://issuer.example' },
+    providerData: create(ProviderDataSchema),
+  },
 };
 
 /** Every look-up, in order. */

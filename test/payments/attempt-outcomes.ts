@@ -21,7 +21,7 @@ export const APPROVED: Outcome = {
   authorizationCode: 'A1B2C3',
   retrievalReferenceNumber: '012345678901',
 };
-const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example/1' };
+const REDIRECT: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://wallet.example/1' } };
 export const PENDING: Outcome = { kind: 'pending', providerData };
 export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 export const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'refused', because: 'unreachable' };
@@ -65,7 +65,7 @@ export const arbScript = fc.record({
   truth: fc.constantFrom(APPROVED, NOT_SENT, declined('51'), declined('41')),
 });
 
-const mayBeCharged = ({ kind }: Outcome) => ['approved', 'redirect', 'pending', 'unknown'].includes(kind);
+const mayBeCharged = ({ kind }: Outcome) => ['approved', 'awaits_payer', 'pending', 'unknown'].includes(kind);
 const isHard = (outcome: Outcome) =>
   outcome.kind === 'declined' &&
   (outcome.advice !== 'NONE' || HARD_CODES.includes(outcome.iso8583Code.toUpperCase()));

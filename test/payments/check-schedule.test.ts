@@ -38,7 +38,7 @@ const APPROVED: Outcome = {
   ...{ kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' },
 };
 const PENDING: Outcome = { kind: 'pending', providerData };
-const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
+const REDIRECT: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://wallet.example' } };
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
 /** Returns dependencies with which every transaction has this exact age by the database's clock. */

@@ -32,7 +32,7 @@ const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', a
 const EXPIRED: Outcome = { kind: 'expired', providerData };
 const NOT_SENT: Outcome = { kind: 'not_sent', because: 'turned_away', detail: 'never happened' };
 const _PENDING: Outcome = { kind: 'pending', providerData };
-const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
+const REDIRECT: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://wallet.example' } };
 const withTotals = (totals: Totals): Outcome => ({ ...APPROVED, totals });
 const withDispute = (dispute: Dispute, totals?: Totals): Outcome => ({
   ...{ ...APPROVED, endedDisputes: [dispute] },
@@ -164,18 +164,18 @@ describe('after the look-up of an attempt', () => {
 
 describe('after the look-up of a payment whose payer must act', () => {
   table([
-    ['a payer with time left is waited for', away(), REDIRECT, 'nothing unchanged 60 (redirect)'],
+    ['a payer with time left is waited for', away(), REDIRECT, 'nothing unchanged 60 (awaits_payer)'],
     [
       'the last check is due when the time is over',
       away({ ageMs: 3_629_000 }),
       REDIRECT,
-      'nothing unchanged 1 (redirect)',
+      'nothing unchanged 1 (awaits_payer)',
     ],
     [
       'a payer whose time is over has not paid',
       away({ ageMs: 3_630_000 }),
       REDIRECT,
-      'write base expired never (redirect)',
+      'write base expired never (awaits_payer)',
     ],
     [
       'a payer who paid has paid',

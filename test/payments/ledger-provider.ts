@@ -67,7 +67,7 @@ function done(id: string): Outcome {
   return { kind: 'approved', ...told, ...names, authorizationCode: '', retrievalReferenceNumber: '' };
 }
 
-const REDIRECT: Outcome = { kind: 'redirect', ...told, redirectUrl: 'https://wallet.example/pay' };
+const REDIRECT: Outcome = { kind: 'awaits_payer', ...told, show: { page: 'https://wallet.example/pay' } };
 
 /**
  * Opens a provider that keeps its own books. It never takes more than it should: a call that breaks
@@ -128,7 +128,7 @@ export function ledgerProvider(): LedgerProvider {
 
   async function lookUp({ transactionId, close }: LookUp): Promise<Outcome> {
     const known = results.get(transactionId);
-    if (known?.kind === 'redirect' && close) results.set(transactionId, { kind: 'expired', ...told });
+    if (known?.kind === 'awaits_payer' && close) results.set(transactionId, { kind: 'expired', ...told });
     if (known) return withTotals(transactionId, results.get(transactionId) ?? known);
     if (!close) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
     closed.add(transactionId);

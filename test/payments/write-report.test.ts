@@ -28,7 +28,7 @@ const APPROVED: Outcome = {
 const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51', advice: 'NONE' };
 const PENDING: Outcome = { kind: 'pending', providerData };
 const EXPIRED: Outcome = { kind: 'expired', providerData };
-const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
+const REDIRECT: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://wallet.example' } };
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
 

@@ -25,7 +25,7 @@ it('a segment without payments has an optimistic approval rate', () => {
 
 it.each<[string, Outcome]>([
   ['an approval', APPROVED],
-  ['a redirect', { kind: 'redirect', providerData, redirectUrl: 'https://provider.example' }],
+  ['a redirect', { kind: 'awaits_payer', providerData, show: { page: 'https://provider.example' } }],
   ['a pending payment', { kind: 'pending', providerData }],
 ])('the approval rate counts %s as approved', (_name, outcome) => {
   const rates = createApprovalRates();

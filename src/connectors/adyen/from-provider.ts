@@ -154,7 +154,7 @@ function readResultCode(answer: Answer, reported: Reported, isCard: boolean): Ou
 
 function readRedirect({ action: { type, method, url } }: Answer, reported: Reported): Outcome | undefined {
   if (type !== 'redirect' || method === 'POST' || url === undefined) return undefined;
-  return { kind: 'redirect', ...reported, redirectUrl: url };
+  return { kind: 'awaits_payer', ...reported, show: { page: url } };
 }
 
 function contradiction(providerData: ProviderData): Outcome {

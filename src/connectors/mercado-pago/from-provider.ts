@@ -45,15 +45,15 @@ export function fromCreation(result: HttpResult, asked: Asked): Outcome {
  * @returns undefined if the preference has no URL.
  */
 export function fromPreference(preference: Preference, asked: Asked): Outcome | undefined {
-  const { id, init_point: redirectUrl, external_reference, collector_id, items } = preference;
+  const { id, init_point: page, external_reference, collector_id, items } = preference;
   if (id === undefined) return undefined;
   if (external_reference !== asked.transactionId) return answeredAboutAnother('external_reference');
   if (isAnotherAccount(collector_id, asked)) return answeredAboutAnother('collector_id');
   const difference = differingTotal(items, asked.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
-  if (redirectUrl === undefined) return undefined;
+  if (page === undefined) return undefined;
   const providerData = providerDataOf(preference.raw, asked.shownAs);
-  return { kind: 'redirect', providerData, reference: id, redirectUrl };
+  return { kind: 'awaits_payer', providerData, reference: id, show: { page } };
 }
 
 /** Reads the result of a refund request. For a refund from a list, `result` is the list's. */

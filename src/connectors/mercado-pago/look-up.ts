@@ -113,7 +113,7 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
   const preference = readPreference(answer.body);
   // The preference may have been closed early.
   const redirect = fromPreference(preference, asked) ?? unknownOutcome('the response is not a preference');
-  return redirect.kind === 'redirect' ? (end(closedForMs(preference, ageMs)) ?? redirect) : redirect;
+  return redirect.kind === 'awaits_payer' ? (end(closedForMs(preference, ageMs)) ?? redirect) : redirect;
 }
 
 const CLOSED = unknownOutcome('the preference is closed, but its last payments might not be listed yet');

@@ -113,7 +113,7 @@ async function whatOrderTells(
 ): Promise<Outcome> {
   const order = await send(getOrder(asked.orderId));
   const reported = fromAnswer(order, asked.shownAs, (body) => fromOrder(readOrder(body), asked));
-  if (reported.kind === 'to_complete' || reported.kind === 'redirect') return refusal;
+  if (reported.kind === 'to_complete' || reported.kind === 'awaits_payer') return refusal;
   return reported.kind === 'not_sent'
     ? unknownOutcome(`the order is unreadable: ${reported.detail}`)
     : reported;

@@ -49,7 +49,7 @@ export function fromAnswer(
 export function fromCreation(result: HttpResult, asked: Asked): Outcome {
   const outcome = fromAnswer(result, asked.shownAs, (body) => {
     const created = fromOrder(readOrder(body), asked);
-    if (created.kind === 'redirect' || isAlarm(created)) return created;
+    if (created.kind === 'awaits_payer' || isAlarm(created)) return created;
     return alarmingOutcome('the new order is not waiting for its payer');
   });
   if (outcome.kind !== 'unknown' || isAlarm(outcome)) return outcome;
@@ -85,9 +85,9 @@ export function fromOrder(order: Order, asked: Asked): Outcome {
     case 'CREATED':
     case 'SAVED':
     case 'PAYER_ACTION_REQUIRED': {
-      const redirectUrl = payerLinkOf(order);
-      if (redirectUrl === undefined) break;
-      return { kind: 'redirect', ...reported, redirectUrl };
+      const page = payerLinkOf(order);
+      if (page === undefined) break;
+      return { kind: 'awaits_payer', ...reported, show: { page } };
     }
     case 'APPROVED':
       return { kind: 'to_complete', ...reported };

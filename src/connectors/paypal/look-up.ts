@@ -116,8 +116,8 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
     if (second) return second;
   }
   // Only our own capture could take the money, and none will follow.
-  if (close && outcome.kind === 'redirect') {
-    const { redirectUrl: _, ...reported } = outcome;
+  if (close && outcome.kind === 'awaits_payer') {
+    const { show: _, ...reported } = outcome;
     return { ...reported, kind: 'expired' };
   }
   return outcome;

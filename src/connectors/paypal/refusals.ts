@@ -117,8 +117,8 @@ export function fromRefusal(body: JsonObject, { status, headers }: Answer, shown
       return alarmingOutcome('the payment was paid through another order', providerData);
     case 'redirect':
     case 'look_up': {
-      const redirectUrl = meaning === 'redirect' ? payerLinkOf(error) : undefined;
-      if (redirectUrl !== undefined) return { kind: 'redirect', providerData, redirectUrl };
+      const page = meaning === 'redirect' ? payerLinkOf(error) : undefined;
+      if (page !== undefined) return { kind: 'awaits_payer', providerData, show: { page } };
       return unknownOutcome(`a look-up at the provider has to decide: ${issue}`, providerData);
     }
     default:

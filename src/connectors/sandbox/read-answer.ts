@@ -118,8 +118,8 @@ export function readRefusal(status: string, reported: Reported): Outcome | undef
 }
 
 /** Sends the payer to a page; undefined if the response has no URL. */
-export function redirectTo(redirectUrl: string | undefined, reported: Reported): Outcome | undefined {
-  return redirectUrl === undefined ? undefined : { kind: 'redirect', ...reported, redirectUrl };
+export function redirectTo(page: string | undefined, reported: Reported): Outcome | undefined {
+  return page === undefined ? undefined : { kind: 'awaits_payer', ...reported, show: { page } };
 }
 
 /** Columns: an error's HTTP status; or the state of a payer's page. A card decline already has its ISO 8583 code. */

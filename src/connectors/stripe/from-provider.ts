@@ -210,7 +210,7 @@ function fromNextAction({ next_action: action }: Intent, providerData: ProviderD
   const { url } = action.redirect_to_url;
   return url === undefined
     ? unknownOutcome('the payer has to act, but the response has no URL to send them to', providerData)
-    : { kind: 'redirect', providerData, redirectUrl: url };
+    : { kind: 'awaits_payer', providerData, show: { page: url } };
 }
 
 function fromCapture(

@@ -83,11 +83,11 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
       withTotals(approved, body, send, query.isRefunded),
     );
   let outcome = await read();
-  if (query.close && (outcome === 'open' || outcome.kind === 'redirect')) {
+  if (query.close && (outcome === 'open' || outcome.kind === 'awaits_payer')) {
     // The cancel needs no key, since a second cancel changes nothing. Only the state read afterwards counts.
     await send(post(intentPath(intentId, '/cancel'), { cancellation_reason: 'abandoned' }, undefined));
     outcome = await read();
-    if (outcome !== 'open' && outcome.kind === 'redirect') {
+    if (outcome !== 'open' && outcome.kind === 'awaits_payer') {
       outcome = unknownOutcome('the payment could not be closed, and its payer may still pay');
     }
   }

@@ -136,7 +136,7 @@ function mayGoOn(outcome: Outcome, softDeclines: boolean): boolean {
     case 'declined':
       return softDeclines && !outcome.nowhereElse && !isHard(outcome);
     case 'approved':
-    case 'redirect':
+    case 'awaits_payer':
     case 'to_complete':
     case 'pending':
     case 'expired':

@@ -205,7 +205,7 @@ function applyToOperation(
   const late = { after, isLateFailure };
   const applied = withOperationOutcome(found.record, id, before, operation, outcome, at, late);
   const { record, books, transactionStatus: status } = applied;
-  const staysOpen = isStillOpen(outcome) || outcome.kind === 'redirect';
+  const staysOpen = isStillOpen(outcome) || outcome.kind === 'awaits_payer';
   const checkInS = staysOpen ? pauseS : undefined;
   // Another worker may have repeated the operation, unless the provider itself refused this request.
   const isUnsent = outcome.kind === 'not_sent' && outcome.refused === undefined;

@@ -50,7 +50,7 @@ export function attemptChange(
 }
 
 /**
- * Returns true for an outcome that the provider may still change. A redirect is a known outcome: the payer has to act.
+ * Returns true for an outcome that the provider may still change. `awaits_payer` is a known outcome.
  */
 export function isStillOpen({ kind }: Outcome): boolean {
   return kind === 'unknown' || kind === 'to_complete' || kind === 'pending';
@@ -58,11 +58,11 @@ export function isStillOpen({ kind }: Outcome): boolean {
 
 /** Returns true if an attempt awaits its payer. A pending wallet payment does, and no check can speed it up. */
 function awaitsPayer({ awaitsPayer: before, methodKind }: LastAttempt, outcome: Outcome): boolean {
-  if (outcome.kind === 'redirect') return true;
+  if (outcome.kind === 'awaits_payer') return true;
   return isStillOpen(outcome) && (before || (outcome.kind === 'pending' && methodKind !== 'CARD'));
 }
 
 function checkInS(attempt: LastAttempt, outcome: Outcome, pauseS: number): number | undefined {
-  if (outcome.kind === 'redirect') return FIRST_CHECK_S;
+  if (outcome.kind === 'awaits_payer') return FIRST_CHECK_S;
   return isStillOpen(outcome) ? pauseS : approvedPauseS(attempt, outcome);
 }

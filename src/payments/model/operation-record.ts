@@ -145,7 +145,7 @@ export function recordPayer(record: Payment, before: Pick<Payment, 'subStatus'>,
   if (outcome.kind === 'pending' && SENT_AWAY.has(before.subStatus)) {
     record.subStatus = Payment_SubStatus_Value.IN_PROCESS;
   }
-  if (outcome.kind !== 'redirect' && record.checkout) {
+  if (outcome.kind !== 'awaits_payer' && record.checkout) {
     record.checkout = { ...record.checkout, sdkActionRequired: false };
   }
 }

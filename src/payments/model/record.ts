@@ -63,8 +63,8 @@ export function recordOutcome(
   if (!transaction?.paymentMethod || !detail || !record.paymentMethod)
     throw new Error('the record has no transaction');
   if (outcome.kind !== 'not_sent' && outcome.providerData) transaction.providerData = outcome.providerData;
-  if (outcome.kind === 'redirect' && detail.kind.case === 'wallet')
-    detail.kind.value.redirectUrl = outcome.redirectUrl;
+  if (outcome.kind === 'awaits_payer' && detail.kind.case === 'wallet')
+    detail.kind.value.redirectUrl = outcome.show.page;
   if (detail.kind.case === 'card') recordCardOutcome(record, detail.kind.value, outcome, cardFingerprint);
   if (outcome.kind === 'approved' && vaultedToken) {
     transaction.paymentMethod.vaultedToken = vaultedToken;
@@ -98,8 +98,8 @@ function recordCardOutcome(
     if (stored && isAsked && stored.networkTransactionId === undefined && outcome.networkTransactionId)
       card.storedCredentials = { ...stored, networkTransactionId: outcome.networkTransactionId };
   }
-  if (outcome.kind === 'redirect') {
-    card.redirectUrl = outcome.redirectUrl;
+  if (outcome.kind === 'awaits_payer') {
+    card.redirectUrl = outcome.show.page;
     if (record.checkout) record.checkout = { ...record.checkout, sdkActionRequired: true };
   } else if (outcome.kind !== 'pending' && outcome.kind !== 'unknown') {
     card.redirectUrl = '';

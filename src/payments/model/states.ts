@@ -134,7 +134,7 @@ export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }:
     case 'approved':
       if (type === Transaction_Type.VERIFY) return VERIFIED;
       return type === Transaction_Type.AUTHORIZE ? AUTHORIZED : APPROVED;
-    case 'redirect':
+    case 'awaits_payer':
       return category === Transaction_Category.CARD ? CHALLENGE : REDIRECT;
     case 'to_complete':
     case 'pending':

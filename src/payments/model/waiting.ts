@@ -22,7 +22,7 @@ export function isNothingNew(outcome: Outcome, found: TransactionInState, isLast
   if (isOpenAttempt(found.transaction)) {
     return !awaitsResponse && (outcome.kind === 'to_complete' || isSameAsShown(outcome, found));
   }
-  if (outcome.kind === 'to_complete' || (outcome.kind === 'redirect' && !isLast)) return true;
+  if (outcome.kind === 'to_complete' || (outcome.kind === 'awaits_payer' && !isLast)) return true;
   return isPendingAsShown(outcome, found);
 }
 
@@ -59,6 +59,6 @@ export function withoutLookUp(reported: Outcome, found: TransactionInState, isLa
 
 /** Returns the outcome of a payment whose payer did not act in time. Its provider has closed it if possible. */
 export function endOf(outcome: Outcome): Outcome {
-  if (outcome.kind === 'redirect') return { kind: 'expired', providerData: outcome.providerData };
+  if (outcome.kind === 'awaits_payer') return { kind: 'expired', providerData: outcome.providerData };
   return outcome;
 }

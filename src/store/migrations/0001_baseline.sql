@@ -605,7 +605,7 @@ DECLARE
     ['<attempt values>', $text$
       the_account, the_transaction, the_payment, the_type, the_connection, the_identity, the_transaction_status,
       the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, the_method_kind,
-      payer_due_at, coalesce(the_catalogue_version, 0), leased_until$text$],
+      payer_until, coalesce(the_catalogue_version, 0), leased_until$text$],
     ['<payment set>', $text$
       status = new_status, record = new_record, version = p.version + 1, updated_at = written_at,
       response_record = CASE WHEN p.response IS NOT NULL THEN coalesce(p.response_record, p.record) END,
@@ -679,7 +679,7 @@ CREATE FUNCTION claim_payment_1(
 ) RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   leased_until timestamptz := now() + make_interval(secs => lease_s);
-  payer_due_at timestamptz := now() + make_interval(secs => payer_due_in_s);
+  payer_until timestamptz := now() + make_interval(secs => payer_due_in_s);
   found_id uuid;
 BEGIN
   INSERT INTO payment (<payment columns>) VALUES (<payment values>)
@@ -761,7 +761,7 @@ BEGIN
   RETURN QUERY
   WITH input AS (
     SELECT *, now() + make_interval(secs => lease_s) AS leased_until,
-      now() + make_interval(secs => payer_due_in_s) AS payer_due_at
+      now() + make_interval(secs => payer_due_in_s) AS payer_until
     FROM unnest(the_accounts, the_payments, the_keys, the_hashes, the_shapes, the_statuses, the_records, the_orders,
       the_last_fours, the_fingerprints, times, the_countries, the_method_types, the_categories, the_brands,
       the_customers, the_email_hashes, the_document_hashes, the_transactions, the_transaction_statuses, the_types,

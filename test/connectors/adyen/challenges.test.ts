@@ -27,8 +27,8 @@ describe('3-D Secure challenges at Adyen', () => {
     adyen.connection.complete?.(lookUpOf(attempt, { hint: { returnQuery } }));
   async function sentAway(attempt: PaymentAttempt): Promise<string> {
     const sent = await adyen.connection.pay(attempt);
-    if (sent.kind !== 'redirect') throw new Error(sent.kind);
-    return sent.redirectUrl;
+    if (sent.kind !== 'awaits_payer') throw new Error(sent.kind);
+    return sent.show.page;
   }
 
   it("a payer who passes Adyen's challenge is charged when they return, and only once", async () => {

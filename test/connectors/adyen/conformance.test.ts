@@ -71,7 +71,7 @@ describeConformance({
     refused('Error', '4'),
     refused('Refused', '9999'),
     changed('declined', 'a challenge without a page', { resultCode: 'RedirectShopper' }),
-    changed('redirect', 'a challenge', {
+    changed('awaits_payer', 'a challenge', {
       resultCode: 'RedirectShopper',
       action: { type: 'redirect', method: 'GET', url: 'https://bank.example/3ds' },
     }),
@@ -100,7 +100,7 @@ describeConformance({
     ...['101', '0101', '102', '103', '129', '141', '153'].map((code) =>
       row('declined', `the card error ${code}`, error(422, code), 422),
     ),
-    redirected('redirect', 'a redirect', { url: 'https://bank.example/pay' }),
+    redirected('awaits_payer', 'a redirect', { url: 'https://bank.example/pay' }),
     redirected('unknown', 'a redirect by POST', { url: 'https://bank.example/pay', method: 'POST' }),
     redirected('unknown', 'a redirect to a URL that is not an HTTP URL', { url: 'javascript:alert(1)' }),
   ],

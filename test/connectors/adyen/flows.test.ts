@@ -117,10 +117,10 @@ describe('payments at the fake Adyen', () => {
   it('a payer redirected to Adyen pays, a notification reports the payment, and the payment can be refunded', async () => {
     const attempt = redirectAttempt();
     const sent = await adyen.connection.pay(attempt);
-    if (sent.kind !== 'redirect') throw new Error(sent.kind);
+    if (sent.kind !== 'awaits_payer') throw new Error(sent.kind);
     // Adyen reports no pspReference before the payer has acted.
     expect(sent.reference).toBeUndefined();
-    adyen.fake.payAt(sent.redirectUrl, true);
+    adyen.fake.payAt(sent.show.page, true);
     const subject = await told();
     expect(subject).toMatchObject({
       transactionId: attempt.transactionId,
@@ -132,8 +132,8 @@ describe('payments at the fake Adyen', () => {
 
   it("a redirected payer who did not pay is reported by Adyen's notification", async () => {
     const sent = await adyen.connection.pay(redirectAttempt());
-    if (sent.kind !== 'redirect') throw new Error(sent.kind);
-    adyen.fake.payAt(sent.redirectUrl, false);
+    if (sent.kind !== 'awaits_payer') throw new Error(sent.kind);
+    adyen.fake.payAt(sent.show.page, false);
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined', iso8583Code: '05' } } });
   });
 

@@ -31,7 +31,7 @@ it.each([
   const { attempt, reference } = await sentAway(under);
   Object.assign(under.fake.preference(), fields);
   const ageMs = 30 * 86_400_000;
-  expect(await lookUp(under, attempt, reference, { ageMs })).toMatchObject({ kind: 'redirect' });
+  expect(await lookUp(under, attempt, reference, { ageMs })).toMatchObject({ kind: 'awaits_payer' });
 });
 
 it("a preference that was closed early raises an alarm if it is another payment's", async () => {

@@ -40,7 +40,7 @@ describeConformance({
     account_id: '123456789',
   }),
   secrets: SECRETS,
-  paid: 'redirect',
+  paid: 'awaits_payer',
   lost: 'not_sent',
   corrections: {
     payment: async (status) =>
@@ -83,9 +83,9 @@ describeConformance({
     answer: () => searchAnswer(paymentAnswer(attempt, { id: PAYMENT_ID + 1 }), paymentAnswer(attempt)),
   },
   answers: [
-    changed('redirect', 'a preference', {}),
-    changed('redirect', 'a preference without an account', { collector_id: undefined }),
-    changed('redirect', 'a preference of several items', {
+    changed('awaits_payer', 'a preference', {}),
+    changed('awaits_payer', 'a preference without an account', { collector_id: undefined }),
+    changed('awaits_payer', 'a preference of several items', {
       items: [
         { quantity: 3, unit_price: 1000, currency_id: 'ARS' },
         { quantity: 1, unit_price: 0.5, currency_id: 'ARS' },

@@ -16,7 +16,7 @@ describe('payers redirected to Mercado Pago', () => {
     const { attempt, outcome } = await sentAway(under);
     const preference = under.fake.preference();
     expect(outcome).toMatchObject({
-      redirectUrl: preference.init_point,
+      show: { page: preference.init_point },
       reference: preference.id,
       providerData: { id: 'MERCADO_PAGO', transactionId: preference.id },
     });
@@ -27,15 +27,15 @@ describe('payers redirected to Mercado Pago', () => {
   it('a payer can be redirected to Mercado Pago again until they have paid', async () => {
     const { attempt, reference, outcome } = await sentAway(under);
     expect(await lookUp(under, attempt, reference)).toMatchObject({
-      kind: 'redirect',
-      redirectUrl: outcome.redirectUrl,
+      kind: 'awaits_payer',
+      show: { page: outcome.show.page },
     });
   });
 
   it('a payer has paid at Mercado Pago once a payment is approved, whatever was rejected before', async () => {
     const { attempt, reference } = await sentAway(under);
     under.fake.pay(under.fake.preference(), 'rejected', 'cc_rejected_insufficient_amount');
-    expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'redirect' });
+    expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'awaits_payer' });
     const payment = under.fake.pay(under.fake.preference());
     under.fake.pay(under.fake.preference(), 'rejected', 'cc_rejected_duplicated_payment');
     expect(await lookUp(under, attempt, reference)).toMatchObject({
@@ -92,7 +92,7 @@ describe('payers redirected to Mercado Pago', () => {
     const { attempt, reference } = await sentAway(under);
     const payment = under.fake.pay(under.fake.preference());
     under.fake.lagSearch(true);
-    expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'redirect' });
+    expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'awaits_payer' });
     const hint = { providerPaymentId: String(payment.id) };
     const found = { kind: 'approved', reference: `${reference}/${payment.id}` };
     expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(found);
@@ -134,7 +134,7 @@ describe('payers redirected to Mercado Pago', () => {
     const { reference } = await sentAway(under, attempt);
     under.fake.pay(under.fake.preference(), 'rejected', 'cc_rejected_insufficient_amount');
     const at = (payerTimeLeftMs: number) => lookUp(under, attempt, reference, { payerTimeLeftMs });
-    expect(await at(HOUR_MS)).toMatchObject({ kind: 'redirect' });
+    expect(await at(HOUR_MS)).toMatchObject({ kind: 'awaits_payer' });
     expect(await at(-60_000)).toMatchObject({ kind: 'unknown' });
     expect(await at(-HOUR_MS)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
   });
@@ -225,13 +225,13 @@ describe("a payer on Mercado Pago's page", () => {
   it.each([
     ['pay', 'approved', 'returnUrl'],
     ['pay in cash', 'pending', 'returnUrl'],
-    ['pay without funds', 'redirect', 'cancelUrl'],
-    ['leave', 'redirect', 'cancelUrl'],
+    ['pay without funds', 'awaits_payer', 'cancelUrl'],
+    ['leave', 'awaits_payer', 'cancelUrl'],
   ] as const)(
     "a payer who chooses to %s on Mercado Pago's page returns to us, and the look-up reports: %s",
     async (choice, kind, way) => {
       const { attempt, outcome, reference } = await sentAway(under);
-      const back = await press(outcome.redirectUrl, choice);
+      const back = await press(outcome.show.page, choice);
       expect(back.href.startsWith(`${attempt[way]}?`)).toBe(true);
       expect(back.searchParams.get('external_reference')).toBe(attempt.transactionId);
       expect(await lookUp(under, attempt, reference)).toMatchObject({ kind });

@@ -34,7 +34,7 @@ export function attemptInPesos(over: Partial<PaymentAttempt> = {}): PaymentAttem
 /** Sends a payer to a preference. */
 export async function sentAway({ connection }: MercadoPagoUnderTest, attempt = attemptInPesos()) {
   const outcome = await connection.pay(attempt);
-  if (outcome.kind !== 'redirect') throw new Error(`expected a redirect, got ${outcome.kind}`);
+  if (outcome.kind !== 'awaits_payer') throw new Error(`expected a redirect, got ${outcome.kind}`);
   return { attempt, outcome, reference: outcome.reference };
 }
 

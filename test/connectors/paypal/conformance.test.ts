@@ -121,7 +121,7 @@ const CALLS: readonly ConformingCall[] = [
       answer('not_sent', 'too many requests', errorAnswer('RATE_LIMIT_REACHED'), 429),
       ...PROXY_ERRORS,
       answer(
-        'redirect',
+        'awaits_payer',
         'a request for the payer to act',
         {
           ...errorAnswer('PAYER_ACTION_REQUIRED'),
@@ -152,9 +152,9 @@ const CALLS: readonly ConformingCall[] = [
     approval: { status: 200, body: capturedAnswer(order) },
     answers: [
       ...capturedAnswers,
-      answer('redirect', 'an order that waits', orderAnswer(order)),
-      answer('redirect', 'an order that was saved', orderAnswer(order, { status: 'SAVED' })),
-      answer('redirect', 'an older kind of order that waits', {
+      answer('awaits_payer', 'an order that waits', orderAnswer(order)),
+      answer('awaits_payer', 'an order that was saved', orderAnswer(order, { status: 'SAVED' })),
+      answer('awaits_payer', 'an older kind of order that waits', {
         ...orderAnswer(order, { status: 'CREATED' }),
         links: [{ rel: 'approve', href: CHECKOUT_URL }],
       }),
@@ -217,7 +217,7 @@ describeConformance({
         ? refundAnswer(order, { id: SECOND_ID })
         : capturedAnswer(order),
   },
-  paid: 'redirect',
+  paid: 'awaits_payer',
   lost: 'not_sent',
   probeAnswer: { status: 404, body: errorAnswer('INVALID_RESOURCE_ID') },
   calls: CALLS,
@@ -232,8 +232,8 @@ describeConformance({
       fromRefund(readTransaction(refundAnswer(operation, { status })), { ...operation, shownAs: SHOWN_AS }),
   },
   answers: [
-    changed('redirect', 'a new order', {}),
-    changed('redirect', 'the same order again', {}, 200),
+    changed('awaits_payer', 'a new order', {}),
+    changed('awaits_payer', 'the same order again', {}, 200),
     ...[400, 403, 404, 422, 429].map((status) =>
       row('not_sent', `a refusal with ${status}`, errorAnswer('NO'), status),
     ),

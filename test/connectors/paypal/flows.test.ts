@@ -19,7 +19,7 @@ const paypal = openedForEach(openPayPal);
 describe('a payment by PayPal', () => {
   it('a PayPal order sends the payer to PayPal and takes no money', async () => {
     const { outcome, orderId } = await sent(paypal);
-    expect(outcome.redirectUrl).toBe(`${paypal.fake.url}/checkoutnow?token=${orderId}`);
+    expect(outcome.show.page).toBe(`${paypal.fake.url}/checkoutnow?token=${orderId}`);
     expect(outcome.providerData).toMatchObject({ id: 'PAYPAL', transactionId: orderId });
     expect(paypal.seen(CAPTURE)).toBe(0);
   });
@@ -27,8 +27,8 @@ describe('a payment by PayPal', () => {
   it('a PayPal order is ready for completion once the payer has agreed, and not before', async () => {
     const { attempt, orderId, outcome } = await sent(paypal);
     expect(await lookUp(paypal, attempt, orderId)).toMatchObject({
-      kind: 'redirect',
-      redirectUrl: outcome.redirectUrl,
+      kind: 'awaits_payer',
+      show: { page: outcome.show.page },
     });
     paypal.fake.approve(orderId);
     expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'to_complete', reference: orderId });
@@ -51,7 +51,7 @@ describe('a payment by PayPal', () => {
 
   it("a payer who agrees on PayPal's page returns to us, and the payment can be completed", async () => {
     const { attempt, outcome, orderId } = await sent(paypal);
-    expect(await (await fetch(outcome.redirectUrl)).text()).toContain('approve');
+    expect(await (await fetch(outcome.show.page)).text()).toContain('approve');
     const url = `${paypal.fake.url}/checkoutnow/approve?token=${orderId}`;
     const back = await fetch(url, { redirect: 'manual' });
     expect(back.headers.get('location')).toContain(`${attempt.returnUrl}?token=${orderId}`);
@@ -133,7 +133,7 @@ describe('a lost creation of an order', () => {
     const found = await lookUp(paypal, attempt, undefined);
     const [orderId, ...others] = paypal.fake.ledger.orders.keys();
     expect(others).toEqual([]);
-    expect(found).toMatchObject({ kind: 'redirect', reference: orderId });
+    expect(found).toMatchObject({ kind: 'awaits_payer', reference: orderId });
     const [first, second] = paypal.fake.requests.filter(({ call }) => CREATE.test(call));
     expect(second?.body).toBe(first?.body);
   });
@@ -239,7 +239,7 @@ describe('the access token', () => {
       expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
     }
     expect(paypal.seen(CREATE)).toBe(0);
-    expect(await paypal.connection.pay(redirectAttempt())).toMatchObject({ kind: 'redirect' });
+    expect(await paypal.connection.pay(redirectAttempt())).toMatchObject({ kind: 'awaits_payer' });
   });
 
   it('the result of a look-up without an access token is unknown', async () => {

@@ -55,7 +55,7 @@ export function referenceOf(outcome: Outcome | undefined): string {
 /** Sends a payer to PayPal. */
 export async function sent({ connection }: PayPalUnderTest, attempt: PaymentAttempt = redirectAttempt()) {
   const outcome = await connection.pay(attempt);
-  if (outcome.kind !== 'redirect') throw new Error(`expected a redirect, got ${JSON.stringify(outcome)}`);
+  if (outcome.kind !== 'awaits_payer') throw new Error(`expected a redirect, got ${JSON.stringify(outcome)}`);
   return { attempt, outcome, orderId: referenceOf(outcome) };
 }
 

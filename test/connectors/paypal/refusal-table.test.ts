@@ -31,7 +31,7 @@ const ISSUES = [
   ['ORDER_ALREADY_CAPTURED', 'unknown'],
   ['ORDER_COMPLETION_IN_PROGRESS', 'unknown'],
   ['ORDER_NOT_APPROVED', 'pending'],
-  ['PAYER_ACTION_REQUIRED', 'redirect'],
+  ['PAYER_ACTION_REQUIRED', 'awaits_payer'],
   ['PAYEE_ACCOUNT_RESTRICTED', 'not_sent'],
   ['REFUND_AMOUNT_EXCEEDED', 'not_sent'],
 ] as const;

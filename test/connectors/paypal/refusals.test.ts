@@ -26,7 +26,10 @@ describe('orders that PayPal refuses', () => {
     expect(second?.body).not.toContain('ana@example');
     expect(others).toEqual([]);
     // A look-up without a known order finds the same order.
-    expect(await lookUp(paypal, attempt, undefined)).toMatchObject({ kind: 'redirect', reference: orderId });
+    expect(await lookUp(paypal, attempt, undefined)).toMatchObject({
+      kind: 'awaits_payer',
+      reference: orderId,
+    });
   });
 
   it.each([400, 422])(

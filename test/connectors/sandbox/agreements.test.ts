@@ -52,7 +52,7 @@ it('an agreement is requested with a URL for notifications only if these can be 
 });
 
 it.each([
-  ['created', {}, { kind: 'redirect', redirectUrl: URL_TO_AGREE }],
+  ['created', {}, { kind: 'awaits_payer', show: { page: URL_TO_AGREE } }],
   ['agreed', { wallet_token: TOKEN }, { kind: 'approved', enrolledToken: TOKEN }],
   ['declined', {}, { kind: 'declined', iso8583Code: '05' }],
   ['canceled', {}, { kind: 'declined', iso8583Code: '17' }],

@@ -72,7 +72,7 @@ describeConformance({
     row('unknown', 'a decline of a captured charge', captured('51'), 402),
     row('unknown', 'a decline without a valid code', (attempt) => declinedAnswer(attempt, '5'), 402),
     row('unknown', 'a decline with the code of an approval', (attempt) => declinedAnswer(attempt, '00'), 402),
-    { ...row('redirect', 'a wallet order', orderAnswer), attempt: redirectAttempt },
+    { ...row('awaits_payer', 'a wallet order', orderAnswer), attempt: redirectAttempt },
     { ...row('unknown', 'a wallet order with 402', orderAnswer, 402), attempt: redirectAttempt },
     { ...row('pending', 'a wallet enrollment', enrollmentAnswer), attempt: enrollmentAttempt },
     ...[400, 401, 403, 404, 422, 429].map((status) =>
@@ -83,7 +83,7 @@ describeConformance({
     row('unknown', 'a refusal without a type', { error: { message: 'no' } }, 403),
     row('unknown', 'a refusal that is not in the provider’s form', { message: 'proxy says no' }, 403),
     changed('unknown', 'an approval with 402', {}, 402),
-    row('redirect', 'a challenge', (_, approval) => challenged(approval)),
+    row('awaits_payer', 'a challenge', (_, approval) => challenged(approval)),
     row('unknown', 'a challenge without a URL', (_, approval) => ({
       ...challenged(approval),
       challenge_url: null,

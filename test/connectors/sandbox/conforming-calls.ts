@@ -149,7 +149,7 @@ export const CALLS: readonly ConformingCall[] = [
     answer('expired', 'an authorization that lapsed', { ...authorized, status: 'expired' }),
   ]),
   lookUp('of a redirect', lookUpOf(order), paid, [
-    answer('redirect', 'an order that nobody has paid yet', orderAnswer(order)),
+    answer('awaits_payer', 'an order that nobody has paid yet', orderAnswer(order)),
     answer('to_complete', 'an order that is ready for completion', { ...paid, status: 'payer_approved' }),
     answer('declined', 'an order that was declined', { ...paid, status: 'declined' }),
     answer('declined', 'an order that its payer canceled', { ...paid, status: 'canceled' }),

@@ -102,8 +102,8 @@ describe('the sandbox connector', () => {
   it('the sandbox connector gives a wallet order the URL of its checkout page, and no card codes', async () => {
     const outcome = await pay(redirectAttempt());
     expect(outcome).toMatchObject({
-      kind: 'redirect',
-      redirectUrl: expect.stringMatching(/^http:\/\/shop\.example\/sandbox\/checkout\/wo_[0-9a-f-]{36}$/),
+      kind: 'awaits_payer',
+      show: { page: expect.stringMatching(/^http:\/\/shop\.example\/sandbox\/checkout\/wo_[0-9a-f-]{36}$/) },
       providerData: { status: 'created' },
     });
     expect(JSON.stringify(outcome)).not.toContain('iso8583');

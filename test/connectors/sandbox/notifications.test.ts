@@ -81,7 +81,7 @@ describe('notifications from the sandbox provider', () => {
     const method = { by: 'payer', type: 'WALLET_D', show: 'page' } as const;
     const attempt = redirectAttempt({ notificationUrl, method } as object);
     const outcome = await connection.pay(attempt);
-    const url = outcome.kind === 'redirect' ? outcome.redirectUrl : '';
+    const url = outcome.kind === 'awaits_payer' ? outcome.show.page : '';
     await fetch(`${url}/pay`, { method: 'POST', redirect: 'manual' });
     await connection.complete?.(lookUpOf(attempt));
     await expect.poll(() => notified.some(({ body }) => body.includes('"completion.succeeded"'))).toBe(true);

@@ -168,7 +168,7 @@ describe('operations at the sandbox provider', () => {
 describe('payers at the sandbox provider', () => {
   const act = (url: string, action: string) =>
     fetch(`${url}/${action}`, { method: 'POST', redirect: 'manual' });
-  const redirectOf = (outcome: Outcome) => (outcome.kind === 'redirect' ? outcome.redirectUrl : '');
+  const redirectOf = (outcome: Outcome) => (outcome.kind === 'awaits_payer' ? outcome.show.page : '');
 
   it.each([
     ['pay', { kind: 'approved', reference: expect.stringMatching(/^wo_/) }],
@@ -177,7 +177,7 @@ describe('payers at the sandbox provider', () => {
   ])("a payment gets its outcome when the payer presses %s on the wallet's page", async (action, outcome) => {
     const attempt = redirectAttempt();
     const url = redirectOf(await connection.pay(attempt));
-    expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'redirect', redirectUrl: url });
+    expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'awaits_payer', show: { page: url } });
     await act(url, action);
     expect(await lookUp(lookUpOf(attempt))).toMatchObject(outcome);
   });
@@ -208,7 +208,7 @@ describe('payers at the sandbox provider', () => {
   it.each([
     ['CHALLENGE_PASSED', { kind: 'approved', authorizationCode: expect.stringMatching(/^[A-Z0-9]{6}$/) }],
     ['CHALLENGE_FAILED', { kind: 'declined', iso8583Code: '05' }],
-    ['CHALLENGE_ABANDONED', { kind: 'redirect' }],
+    ['CHALLENGE_ABANDONED', { kind: 'awaits_payer' }],
   ])('a challenge at the sandbox leads to the outcome of its magic card: %s', async (name, outcome) => {
     const attempt = cardAttempt(magic(name));
     const sent = await connection.pay(attempt);

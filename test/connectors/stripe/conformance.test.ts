@@ -74,7 +74,7 @@ describeConformance({
     changed('approved', 'a charge', {}),
     decline('declined', 'a decline', { decline_code: 'insufficient_funds' }),
     decline('declined', 'a decline for an unknown code', { decline_code: 'succeeded' }),
-    changed('redirect', 'a challenge', CHALLENGED),
+    changed('awaits_payer', 'a challenge', CHALLENGED),
     changed('pending', 'a payment in process', { status: 'processing', amount_received: 0 }),
     changed('declined', 'a failure reported as a success', {
       status: 'requires_payment_method',

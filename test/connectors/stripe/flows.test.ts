@@ -146,8 +146,8 @@ describe('3-D Secure', () => {
   it('a payer is redirected to the issuer for 3-D Secure, and charged once they have agreed', async () => {
     const attempt = cardAttempt(challenge);
     const outcome = await stripe.connection.pay(attempt);
-    expect(outcome).toMatchObject({ kind: 'redirect' });
-    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'redirect' });
+    expect(outcome).toMatchObject({ kind: 'awaits_payer' });
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'awaits_payer' });
     const back = await atTheIssuer(outcome, 'complete');
     expect(back).toContain(`${attempt.returnUrl}?payment_intent=pi_`);
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'approved' });
@@ -180,7 +180,7 @@ describe('3-D Secure', () => {
     const attempt = cardAttempt(challenge);
     const outcome = await stripe.connection.pay(attempt);
     expect(await lookUp(stripe, attempt, outcome, { close: true })).toMatchObject({ kind: 'expired' });
-    const late = await fetch(outcome.kind === 'redirect' ? outcome.redirectUrl : '', {
+    const late = await fetch(outcome.kind === 'awaits_payer' ? outcome.show.page : '', {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: 'result=complete',
@@ -256,19 +256,19 @@ describe('3-D Secure', () => {
 
   it('3-D Secure is requested if the merchant names a setup without results, or if the settings require it', async () => {
     expect(await stripe.connection.pay(cardWith(approve, { threeDSecureSetupId: 'setup-1' }))).toMatchObject({
-      kind: 'redirect',
+      kind: 'awaits_payer',
     });
     const strict = await openStripe({ settings: { request_three_d_secure: 'any' } });
-    expect(await strict.connection.pay(cardAttempt(approve))).toMatchObject({ kind: 'redirect' });
+    expect(await strict.connection.pay(cardAttempt(approve))).toMatchObject({ kind: 'awaits_payer' });
     await strict.close();
   });
 });
 
 /** Clicks one of the issuer's buttons, and returns the payer's next URL. */
 async function atTheIssuer(outcome: Outcome, result: 'complete' | 'fail'): Promise<string | null> {
-  if (outcome.kind !== 'redirect') throw new Error('no redirect');
-  expect(await (await fetch(outcome.redirectUrl)).text()).toContain(`value="${result}"`);
-  const response = await fetch(outcome.redirectUrl, {
+  if (outcome.kind !== 'awaits_payer') throw new Error('no redirect');
+  expect(await (await fetch(outcome.show.page)).text()).toContain(`value="${result}"`);
+  const response = await fetch(outcome.show.page, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: `result=${result}`,

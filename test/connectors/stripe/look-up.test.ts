@@ -18,7 +18,7 @@ describe('a lost confirmation', () => {
   const cards = [
     ['approved', approve],
     ['declined', '4000000000009995'],
-    ['redirect', '4000002760003184'],
+    ['awaits_payer', '4000002760003184'],
   ] as const;
   const faults = ['lost_after', 'silent', 'error_after'] as const;
   const rows = cards.flatMap(([kind, card]) => faults.map((fault) => [kind, fault, card] as const));

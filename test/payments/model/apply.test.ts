@@ -21,7 +21,7 @@ import { runs } from '#test/support/fixed-seed.ts';
 import { AMOUNT, BASE_ID, claimed, FINGERPRINT, learned, sumOf, timeOf } from './kept-payment.ts';
 import { holds, OUTCOMES } from './payment-steps.ts';
 
-const STAYS_OPEN: readonly Outcome['kind'][] = ['unknown', 'pending', 'redirect', 'to_complete'];
+const STAYS_OPEN: readonly Outcome['kind'][] = ['unknown', 'pending', 'awaits_payer', 'to_complete'];
 
 /** A state without its times and its number of writes. */
 function withoutTimes({ payment, record, transactions }: PaymentState): unknown {

@@ -12,7 +12,7 @@ import { attemptChange } from '#src/payments/model/attempt.ts';
 import { attemptToClaim } from '../../support/open-attempts.ts';
 import { APPROVED, declined, NOT_SENT, PENDING, UNKNOWN } from '../attempt-outcomes.ts';
 
-const REDIRECT = { ...PENDING, kind: 'redirect', redirectUrl: 'https://wallet.example' } as Outcome;
+const REDIRECT = { ...PENDING, kind: 'awaits_payer', show: { page: 'https://wallet.example' } } as Outcome;
 const TO_COMPLETE = { ...PENDING, kind: 'to_complete' } as Outcome;
 /** The pause before the next check of an attempt that stays open. */
 const PAUSE_S = 4;

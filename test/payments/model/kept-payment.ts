@@ -82,7 +82,7 @@ export function approved(capture: boolean): PaymentState {
 
 /** A payment whose payer was sent away and has yet to act. */
 export function awaitingPayer(capture: boolean): PaymentState {
-  const outcome = { kind: 'redirect', redirectUrl: 'https://wallet.example', providerData } as const;
+  const outcome = { kind: 'awaits_payer', show: { page: 'https://wallet.example' }, providerData } as const;
   return learned(claimed(capture), { kind: 'outcome', transactionId: BASE_ID, outcome, pauseS: 5 }).state;
 }
 

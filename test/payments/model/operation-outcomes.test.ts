@@ -75,7 +75,7 @@ it('an authorization is checked twelve days later if one of its captures failed,
 
 it('an operation whose payer is redirected stays open, and is checked', () => {
   const open = begun(approved(true), 'REFUND', 60n, 'first');
-  const redirect: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://bank.example' };
+  const redirect: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://bank.example' } };
   expect(change(open, 'first', redirect).transaction).toMatchObject({
     ...{ isFenced: true, checkInS: 5, status: Transaction_Status.PENDING },
   });
@@ -275,7 +275,7 @@ it.each([
 });
 
 it('a payer has to act only while the last outcome is a redirect', () => {
-  const redirect: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://acs.example' };
+  const redirect: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://acs.example' } };
   const { state } = learned(claimed(true), of(BASE_ID, redirect));
   expect(state.record.checkout?.sdkActionRequired).toBe(true);
   expect(change(state, BASE_ID, redirect).record.checkout?.sdkActionRequired).toBe(true);

@@ -36,7 +36,7 @@ export const OUTCOMES: readonly Outcome[] = [
     corrects: [''],
   },
   { kind: 'pending', providerData },
-  { kind: 'redirect', redirectUrl: 'https://wallet.example', providerData },
+  { kind: 'awaits_payer', show: { page: 'https://wallet.example' }, providerData },
   { kind: 'to_complete', providerData },
   { kind: 'expired', providerData },
   { kind: 'not_sent', because: 'turned_away', detail: '' },

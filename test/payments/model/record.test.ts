@@ -18,7 +18,7 @@ import { atConnection, recordOutcome, withAttempt } from '#src/payments/model/re
 import { APPROVED, declined, NOT_SENT } from '../attempt-outcomes.ts';
 
 const providerData = create(ProviderDataSchema);
-const CHALLENGE: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://acs.example' };
+const CHALLENGE: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://acs.example' } };
 const PENDING: Outcome = { kind: 'pending', providerData };
 const UNKNOWN: Outcome = { kind: 'unknown', detail: '', providerData: undefined };
 const EXPIRED: Outcome = { kind: 'expired', providerData };

@@ -24,7 +24,7 @@ describe('statesOf', () => {
       'SUCCEEDED/APPROVED SUCCEEDED SUCCEEDED: Transaction successful',
     ],
     [
-      { kind: 'redirect', providerData, redirectUrl: '' },
+      { kind: 'awaits_payer', providerData, show: { page: '' } },
       'PENDING/WAITING_ADDITIONAL_STEP PENDING CHALLENGE_REQUIRED: Challenge required',
     ],
     [
@@ -104,7 +104,11 @@ it('only a failure after a success is shown as such, and only of a capture or a 
 
 describe('a redirect', () => {
   it('a redirect of a wallet is ready to pay, and a redirect of a card is a challenge', () => {
-    const redirect: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
+    const redirect: Outcome = {
+      kind: 'awaits_payer',
+      providerData,
+      show: { page: 'https://wallet.example' },
+    };
     expect(statesOf(redirect, { ...TOLD, category: Transaction_Category.WALLET })).toMatchObject({
       payment: Payment_Status.READY_TO_PAY,
       subStatus: Payment_SubStatus_Value.CREATED,

@@ -9,7 +9,11 @@ import { APPROVED, claimed } from './kept-payment.ts';
 const SHOWN = create(ProviderDataSchema, { id: 'shown' });
 const OTHER = create(ProviderDataSchema, { id: 'other' });
 const PENDING = { kind: 'pending', providerData: SHOWN } as const;
-const REDIRECT = { kind: 'redirect', providerData: OTHER, redirectUrl: 'https://wallet.example' } as const;
+const REDIRECT = {
+  kind: 'awaits_payer',
+  providerData: OTHER,
+  show: { page: 'https://wallet.example' },
+} as const;
 const TO_COMPLETE = { kind: 'to_complete', providerData: OTHER } as const;
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 const EXPIRED: Outcome = { kind: 'expired', providerData: OTHER };
