@@ -40,8 +40,8 @@ import { categoryOf, type RequestedMethod, workflowOfMethod } from './payment-me
 export type PaymentFacts = {
   readonly paymentId: string;
   readonly transactionId: string;
-  /** The type as shown; see transactionType. */
-  readonly type: Transaction_Type;
+  /** The account is set to show authorizations as such. */
+  readonly tellsAuthorized: boolean;
   readonly request: CreatePaymentRequest;
   readonly money: Money;
   readonly method: RequestedMethod;
@@ -64,7 +64,8 @@ export type PaymentFacts = {
 export function newRecord(facts: PaymentFacts): Payment {
   const { request, money, method, chosen } = facts;
   const customerPayer = recordedPayer(request.customerPayer, facts.storedCustomer);
-  const detail = recordedDetail(facts);
+  const type = shownType(method, facts.tellsAuthorized);
+  const detail = recordedDetail(facts, type);
   const methodFields = {
     type: method.type,
     vaultedToken: request.paymentMethod?.vaultedToken ?? '',
@@ -73,7 +74,7 @@ export function newRecord(facts: PaymentFacts): Payment {
   };
   const transaction = create(TransactionSchema, {
     id: facts.transactionId,
-    type: facts.type,
+    type,
     category: categoryOf(method),
     amount: toDecimal(money),
     paymentMethod: create(TransactionPaymentMethodSchema, { ...methodFields, detail }),
@@ -124,6 +125,16 @@ export function newRecord(facts: PaymentFacts): Payment {
   return record;
 }
 
+/**
+ * Returns the type of the transaction. As the interface specifies, an authorization is shown as a purchase unless the
+ * account is set to show authorizations as AUTHORIZE.
+ */
+function shownType(method: RequestedMethod, tellsAuthorized: boolean): Transaction_Type {
+  if (method.by !== 'card') return Transaction_Type.PURCHASE;
+  if (method.verify) return Transaction_Type.VERIFY;
+  return tellsAuthorized && !method.capture ? Transaction_Type.AUTHORIZE : Transaction_Type.PURCHASE;
+}
+
 /** Merges the payer's data field by field; the request wins. A document or address is taken whole from one side. */
 function recordedPayer(
   sent: CustomerPayer | undefined,
@@ -145,7 +156,7 @@ export function saysNothing(value: unknown): boolean {
   return Object.entries(value).every(([name, inner]) => name.startsWith('$') || saysNothing(inner));
 }
 
-function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
+function recordedDetail(facts: PaymentFacts, type: Transaction_Type): PaymentMethodDetail {
   const { method, cardData } = facts;
   if (method.by !== 'card') {
     const value = create(WalletSchema, {
@@ -159,7 +170,7 @@ function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
   const value = create(CardSchema, {
     // A purchase is shown as captured, as the interface specifies, even if only an authorization was requested. The
     // transaction's row records which.
-    capture: facts.type === Transaction_Type.PURCHASE,
+    capture: type === Transaction_Type.PURCHASE,
     installments: method.installments,
     installmentsType: 'MERCHANT',
     // A stored card has no 3-D Secure results, since results belong to one payment.

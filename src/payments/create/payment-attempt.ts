@@ -1,16 +1,38 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import { type AttemptCard, type AttemptFacts, kindOf, type Method } from '#src/connectors/attempt.ts';
+import {
+  type AttemptCard,
+  type AttemptFacts,
+  kindOf,
+  type Method,
+  type PaymentAttempt,
+} from '#src/connectors/attempt.ts';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { parseMoney } from '#src/money.ts';
 import type { RequestedMethod } from './payment-method.ts';
 
+/** The term of a connection that limits its payers. */
+type PayerTerms = Pick<Capabilities, 'redirectValidMinutes'>;
+
 /**
- * Returns the method to send to a provider.
+ * Builds the first attempt of a payment, and the columns of its row that say how the payer pays.
  *
  * @param card the card in the clear, for a card payment.
  */
-export function attemptMethod(method: RequestedMethod, card: AttemptCard | undefined): Method {
+export function firstAttempt(
+  record: Payment,
+  method: RequestedMethod,
+  card: AttemptCard | undefined,
+  { publicUrl, terms }: { readonly publicUrl: string; readonly terms: PayerTerms },
+) {
+  const attempt: PaymentAttempt = {
+    ...attemptFacts(record, publicUrl, terms),
+    method: sentMethod(method, card),
+  };
+  return { attempt, way: wayOfPayer(method, terms) };
+}
+
+function sentMethod(method: RequestedMethod, card: AttemptCard | undefined): Method {
   if (method.by !== 'card') return method;
   if (!card) throw new Error('the card payment has no card');
   return { ...method, card };
@@ -24,11 +46,7 @@ export function attemptMethod(method: RequestedMethod, card: AttemptCard | undef
  * @param publicUrl the service's URL for providers and payers, without a trailing slash.
  * @param terms capabilities of the attempt's connection.
  */
-export function attemptFacts(
-  record: Payment,
-  publicUrl: string,
-  terms: Pick<Capabilities, 'redirectValidMinutes'>,
-): AttemptFacts {
+export function attemptFacts(record: Payment, publicUrl: string, terms: PayerTerms): AttemptFacts {
   const { transactions: transaction, customerPayer, createdAt } = record;
   const money = parseMoney(transaction?.amount?.value ?? '', record.amount?.currency ?? '');
   if (!transaction || !customerPayer || !createdAt || !money)
@@ -54,9 +72,6 @@ export function attemptFacts(
 }
 
 /** Returns how the payer pays an attempt, and the time to act, for the attempt's row. */
-export function wayOfPayer(
-  method: Pick<Method, 'by'>,
-  { redirectValidMinutes }: Pick<Capabilities, 'redirectValidMinutes'>,
-) {
+export function wayOfPayer(method: Pick<Method, 'by'>, { redirectValidMinutes }: PayerTerms) {
   return { methodKind: kindOf(method), payerDueInS: redirectValidMinutes * 60 };
 }

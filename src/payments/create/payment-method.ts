@@ -11,7 +11,7 @@ import {
   ThreeDSecureSchema,
   type ThreeDSecureSetup,
 } from '#gen/payments/v1/payment_method_pb.js';
-import { Payment_Workflow, Transaction_Category, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { CardOptions, Method } from '#src/connectors/attempt.ts';
 import { fieldRefusal, invalidField, notAllowed, type ServiceError, unknownId } from '#src/service-error.ts';
@@ -204,16 +204,6 @@ function storedCredentials(sent: StoredCredentialsInput | undefined): StoredCred
     subscriptionAgreementId: subscriptionAgreementId || undefined,
     networkTransactionId: networkTransactionId || undefined,
   });
-}
-
-/**
- * Returns the type of the transaction. As the interface specifies, an authorization is shown as a purchase unless the
- * account is set to show authorizations as AUTHORIZE.
- */
-export function transactionType(method: RequestedMethod, tellsAuthorized: boolean): Transaction_Type {
-  if (method.by !== 'card') return Transaction_Type.PURCHASE;
-  if (method.verify) return Transaction_Type.VERIFY;
-  return tellsAuthorized && !method.capture ? Transaction_Type.AUTHORIZE : Transaction_Type.PURCHASE;
 }
 
 /** Returns the category of a method, as records and conditions show it. */

@@ -30,11 +30,11 @@ import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
 import { newRecord } from './new-record.ts';
 import { type CardDeps, readCard, walletFingerprint } from './payer-card.ts';
 import { withChoices } from './payer-choices.ts';
-import { attemptFacts, attemptMethod, wayOfPayer } from './payment-attempt.ts';
-import { readMethod, transactionType } from './payment-method.ts';
+import { firstAttempt } from './payment-attempt.ts';
+import { readMethod } from './payment-method.ts';
 import { routingFacts } from './routing-facts.ts';
 import { hasTerms, requestInSession, requireMethodInSession } from './session-terms.ts';
-import { findReferences, requireNothingStored, requireRedirect } from './stored-references.ts';
+import { findReferences, publicKeyAlone, requireNothingStored } from './stored-references.ts';
 import { cardToVault } from './vault-card.ts';
 
 /** Dependencies of preparePayment. */
@@ -82,9 +82,11 @@ export async function preparePayment(
   const request = requestInSession(complete, stored?.session);
   const method = readMethod(request, stored, catalogue.types);
   requireMethodInSession(stored?.session, method);
-  if (isOpenToAll) requireRedirect(method);
+  if (isOpenToAll && method.by !== 'payer') throw publicKeyAlone();
   const money = requireMoney(request);
   const card = await readCard(deps, catalogue.bins, method, accountId);
+  const vaultedToken = sent.paymentMethod?.vaultedToken ?? '';
+  const fingerprint = walletFingerprint(deps, method, vaultedToken, accountId);
   const createdAt = deps.now();
   const facts = routingFacts(request, method, card?.data, createdAt);
   const seed = drawSeed(accountId, idempotencyKey);
@@ -92,30 +94,29 @@ export async function preparePayment(
   const [first] = chosen.targets;
   const connection = openConnection(catalogue, first.id);
 
-  const type = transactionType(method, tellsAuthorized);
   const record = newRecord({
     paymentId: newId(accountId),
     transactionId: newId(accountId),
-    type,
+    tellsAuthorized,
     request,
     money,
     method,
     storedCustomer: stored?.customer && storedPayer && { id: stored.customer.id, payer: storedPayer },
     cardData: card?.data,
     createdWith: secretPresented ? '' : 'PUBLIC_KEY',
-    walletFingerprint: walletFingerprint(deps, method, sent.paymentMethod?.vaultedToken ?? '', accountId),
+    walletFingerprint: fingerprint,
     merchantReference: request.merchantReference || `reference-${randomUUID()}`,
     chosen,
     connection: first,
     createdAt,
   });
-  const attempt = {
-    ...attemptFacts(record, deps.publicUrl(), connection.capabilities),
-    method: attemptMethod(method, card?.attempt),
-  };
+  const { attempt, way } = firstAttempt(record, method, card?.attempt, {
+    publicUrl: deps.publicUrl(),
+    terms: connection.capabilities,
+  });
   const claim = {
-    ...stateOf(record, attempt, money, type),
-    ...wayOfPayer(method, connection.capabilities),
+    ...stateOf(record, attempt, money),
+    ...way,
     ...payerHashes(deps, accountId, request.country, record.customerPayer ?? {}),
     customerId: stored?.customer?.id,
     cardFingerprint: card?.fingerprint,
@@ -137,7 +138,7 @@ function sessionUse(session: StoredSession | undefined): SessionUse | undefined 
   return session && hasTerms(session) ? { id: session.id, version: session.version } : undefined;
 }
 
-function stateOf(record: Payment, attempt: PaymentAttempt, money: Money, type: Transaction_Type) {
+function stateOf(record: Payment, attempt: PaymentAttempt, money: Money) {
   return {
     paymentId: attempt.paymentId,
     status: Payment_Status[WAITING.payment],
@@ -147,7 +148,7 @@ function stateOf(record: Payment, attempt: PaymentAttempt, money: Money, type: T
     country: record.country,
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[WAITING.transaction],
-    type: Transaction_Type[type],
+    type: Transaction_Type[record.transactions?.type ?? 0] ?? '',
     minorUnits: money.minorUnits,
     currency: money.currency,
   };

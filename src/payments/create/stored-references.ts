@@ -1,5 +1,4 @@
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import type { Method } from '#src/connectors/attempt.ts';
 import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { readSession, type StoredSession } from '#src/store/tables/checkout-sessions.ts';
@@ -86,12 +85,10 @@ async function findUsableToken(
  */
 export function requireNothingStored({ paymentMethod, customerPayer, checkout }: CreatePaymentRequest): void {
   const { vaultedToken, token } = paymentMethod ?? {};
-  if (!vaultedToken && !token && !customerPayer?.id && !checkout?.session) return;
-  throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+  if (vaultedToken || token || customerPayer?.id || checkout?.session) throw publicKeyAlone();
 }
 
-/** Requires a request with only the public key to be a wallet redirect. @throws ServiceError INVALID_CREDENTIALS. */
-export function requireRedirect({ by }: Pick<Method, 'by'>): void {
-  if (by === 'payer') return;
-  throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+/** Returns the refusal of a payment that is not allowed with the public key alone. */
+export function publicKeyAlone(): ServiceError {
+  return new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
 }
