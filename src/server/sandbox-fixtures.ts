@@ -60,8 +60,8 @@ export async function addSandboxFixtures(
   },
 ): Promise<void> {
   const { displayName = '' } = deps;
-  await addAccount(database, ACCOUNT_ONE, 'Sandbox account one', 'one', { displayName });
-  await addAccount(database, ACCOUNT_TWO, 'Sandbox account two', 'two', { tellsAuthorized: true });
+  await addAccount(database, 'one', { id: ACCOUNT_ONE, name: 'Sandbox account one', displayName });
+  await addAccount(database, 'two', { id: ACCOUNT_TWO, name: 'Sandbox account two', tellsAuthorized: true });
   const payer = create(CustomerPayerSchema, {
     firstName: 'Valentina',
     lastName: 'Restrepo',
@@ -109,14 +109,14 @@ async function addEnrolledWallet(run: Run): Promise<void> {
   await endEnrollment(run, name, { status: 'ENROLLED', providerToken: 'sandbox-enrollment-1' });
 }
 
+/** Adds an account whose keys end with `keys`. */
 async function addAccount(
   database: Database,
-  id: string,
-  name: string,
   keys: string,
-  settings: { readonly tellsAuthorized?: boolean; readonly displayName?: string } = {},
+  account: Pick<Parameters<typeof insertAccount>[1], 'id' | 'name' | 'tellsAuthorized' | 'displayName'>,
 ): Promise<void> {
-  await insertAccount(database, { id, name, publicKeyMay: 'PAYMENTS', isSandbox: true, ...settings });
+  const { id } = account;
+  await insertAccount(database, { ...account, publicKeyMay: 'PAYMENTS', isSandbox: true });
   await insertPublicKey(database, `pk_sandbox_${keys}`, id);
   const hash = createHash('sha256').update(`sk_sandbox_${keys}`).digest();
   // The secret's id is the account's own, so that a second start does not add a second secret.
