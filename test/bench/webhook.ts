@@ -6,7 +6,7 @@ import { PUBLIC_KEY, SECRET_KEY } from './request.ts';
 
 /** A webhook of the benchmark's account. Its receiver accepts everything at once. */
 export type BenchWebhook = {
-  /** Resolves once everything is delivered. */
+  /** Resolves once everything is delivered. Rejects if the deliveries stand still. */
   drained(): Promise<void>;
   /** Returns the number of deliveries since the last call. */
   takeReceived(): number;
@@ -14,9 +14,11 @@ export type BenchWebhook = {
 };
 
 const POLL_MS = 50;
+/** Time without a delivery after which the rest is not waited for: longer than a delivery that is tried once. */
+const STILL_MS = 60_000;
 const OPEN = `
-  SELECT FROM event WHERE relayed_at IS NULL
-  UNION ALL SELECT FROM delivery WHERE due_at IS NOT NULL LIMIT 1`;
+  SELECT to_jsonb(e) - 'record' AS row FROM event e WHERE relayed_at IS NULL
+  UNION ALL SELECT to_jsonb(d) FROM delivery d WHERE due_at IS NOT NULL LIMIT 1`;
 
 /** Adds a webhook for all purchases at a service. */
 export async function addWebhook(servicePort: number, databaseUrl: string): Promise<BenchWebhook> {
@@ -45,7 +47,16 @@ export async function addWebhook(servicePort: number, databaseUrl: string): Prom
     throw new Error(`adding the webhook returned ${response.status}: ${await response.text()}`);
   return {
     async drained() {
-      while ((await client.query(OPEN)).rowCount) await sleep(POLL_MS);
+      let [before, sinceMs] = [received, performance.now()];
+      for (;;) {
+        const { rows } = await client.query(OPEN);
+        if (rows.length === 0) return;
+        if (received !== before) [before, sinceMs] = [received, performance.now()];
+        if (performance.now() - sinceMs > STILL_MS) {
+          throw new Error(`the deliveries stand still: ${JSON.stringify(rows)}`);
+        }
+        await sleep(POLL_MS);
+      }
     },
     takeReceived() {
       const taken = received;
