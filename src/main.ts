@@ -7,7 +7,7 @@ import { readArguments } from '#src/commands/command-line.ts';
 import { explainFailure } from '#src/commands/explain-failure.ts';
 import { createLog, createLogWriter } from '#src/observe/log-writer.ts';
 import { describeUnaskable } from '#src/payments/check/open-outcomes.ts';
-import { type BinTable, createBinTable } from '#src/payments/create/bin-table.ts';
+import { type BinTable, createBinTable } from '#src/payments/method/bin-table.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { checkKeys } from '#src/server/check-keys.ts';

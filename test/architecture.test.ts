@@ -10,7 +10,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type ShownAttempt, type States, statesOf } from '#src/payments/model/states.ts';
 
 const ROOT = join(import.meta.dirname, '..');

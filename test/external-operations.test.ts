@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
-import type { RawNotification } from '#src/connectors/connector.ts';
+import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { notificationOf } from './connectors/adyen/fake-notifications.ts';
 import { FAKE_ACCESS_TOKEN, webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
 import { merchantOne, pathOf, signIn } from './support/dashboard.ts';

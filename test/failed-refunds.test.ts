@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RawNotification } from '#src/connectors/connector.ts';
+import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
 import { merchantOne } from './support/dashboard.ts';
 import { FAKE_SECRETS, startFakeProviders, tell } from './support/fake-providers.ts';

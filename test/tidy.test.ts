@@ -51,7 +51,7 @@ describe('the house rules', () => {
     [
       'outcomes into the model',
       'src/payments/model/a.ts',
-      "import type { B } from '#src/connectors/outcome.ts';",
+      "import type { B } from '#src/connectors/port/outcome.ts';",
     ],
     ['the model into payments', 'src/payments/a.ts', "import { b } from './model/b.ts';"],
     ['the model into the store', 'src/store/a.ts', "import type { B } from '#src/payments/model/b.ts';"],
@@ -76,7 +76,11 @@ describe('the house rules', () => {
     ],
     ['the part above for its side effects', 'src/payments/a.ts', "import '../api/b.ts';"],
     ['a neighbor', 'src/store/a.ts', "import { b } from '../vault/b.ts';"],
-    ['connectors into the port', 'src/connectors/connector.ts', "import { b } from './http-client.ts';"],
+    [
+      'connectors into the port',
+      'src/connectors/port/connector.ts',
+      "import { b } from '../kit/http-client.ts';",
+    ],
     ['another provider', 'src/connectors/one/a.ts', "import { b } from '../two/b.ts';"],
     ['the store into a connector', 'src/connectors/one/a.ts', "import { b } from '../../store/b.ts';"],
     ['our messages into the sandbox', 'sandbox/a.ts', "import { b } from '../../gen/b_pb.js';"],
@@ -137,7 +141,7 @@ describe('the house rules', () => {
   it('the house rules accept code that is in its proper place', () => {
     const files = {
       'src/config.ts': 'process.env',
-      'src/connectors/http-client.ts': "import { Pool } from 'undici';",
+      'src/connectors/kit/http-client.ts': "import { Pool } from 'undici';",
       'src/connectors/one/to-provider.ts': 'key.reveal()',
       'src/store/a.ts': "'DELETE FROM a'",
       'sandbox/ledger.ts': "'INSERT INTO a'",

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import { type AttemptFacts, kindOf, type PaymentAttempt } from '#src/connectors/attempt.ts';
+import { type AttemptFacts, kindOf, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import type {
   CaptureOperation,
   LookedUp,
   LookUp,
   ProviderConnection,
   Target,
-} from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+} from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { Secret } from '#src/secret.ts';
 
 /** A provider's test values: cards and currencies, with the outcomes that its documentation promises. */

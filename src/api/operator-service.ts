@@ -13,7 +13,7 @@ import {
   describeConnection,
   type ExplainedCatalogue,
   explainRoute,
-} from '#src/payments/read/explain-route.ts';
+} from '#src/payments/route/explain-route.ts';
 import { type FieldError, invalidParameters, ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { findStoredObjects, type VaultedToken } from '#src/store/tables/stored-objects.ts';

@@ -4,8 +4,8 @@ import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import { checkRequest } from '#src/payments/create/check-request.ts';
-import { checkValues } from '#src/payments/create/check-values.ts';
+import { checkRequest } from '#src/payments/request/check-request.ts';
+import { checkValues } from '#src/payments/request/check-values.ts';
 import { type FieldError, faultsOf, invalidParameters, MAX_FIELD_ERRORS } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { validate } from '#src/wire/validate.ts';

@@ -5,13 +5,13 @@ import {
   type ConnectionConfig,
   ConnectionConfigSchema,
 } from '#gen/payments/config/catalogue_pb.js';
-import type { CircuitState } from '#src/connectors/circuit.ts';
-import { type ConnectionHealth, guardConnection } from '#src/connectors/circuit-breaker.ts';
-import type { Connector, ProviderConnection } from '#src/connectors/connector.ts';
-import { defaultCallLimit, limitCalls } from '#src/connectors/limit-calls.ts';
-import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
-import { createBinTable } from '#src/payments/create/bin-table.ts';
-import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
+import type { CircuitState } from '#src/connectors/guards/circuit.ts';
+import { type ConnectionHealth, guardConnection } from '#src/connectors/guards/circuit-breaker.ts';
+import { defaultCallLimit, limitCalls } from '#src/connectors/guards/limit-calls.ts';
+import { redactOutcomes } from '#src/connectors/guards/redact-outcomes.ts';
+import type { Connector, ProviderConnection } from '#src/connectors/port/connector.ts';
+import { createBinTable } from '#src/payments/method/bin-table.ts';
+import type { LiveCatalogue } from '#src/payments/route/live-catalogue.ts';
 import type { ApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';

@@ -10,8 +10,8 @@ import {
 } from '#gen/payments/config/catalogue_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import { CURRENCIES } from '#src/money.ts';
-import { CARD_BRANDS } from '#src/payments/create/card.ts';
-import { COUNTRIES } from '#src/payments/create/check-request.ts';
+import { CARD_BRANDS } from '#src/payments/method/card.ts';
+import { COUNTRIES } from '#src/payments/request/check-request.ts';
 import type { Domains } from '#src/routing/condition-check.ts';
 import { ConditionError } from '#src/routing/condition-error.ts';
 import { conditionOf } from '#src/routing/router.ts';

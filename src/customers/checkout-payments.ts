@@ -16,12 +16,12 @@ import {
 import { type Money, parseMoney, toDecimal } from '#src/money.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { callbackAddress, closePayment, type ReturnDeps } from '#src/payments/check/payer-return.ts';
-import { cardName } from '#src/payments/create/card.ts';
 import { type AskedPayment, type PaymentDeps, payAsked } from '#src/payments/create/create-payment.ts';
-import { merchantsFeature } from '#src/payments/create/features.ts';
-import { cardOptions } from '#src/payments/create/payment-method.ts';
 import { hasTerms } from '#src/payments/create/session-terms.ts';
 import type { OnceResponse } from '#src/payments/keys/call-once.ts';
+import { cardName } from '#src/payments/method/card.ts';
+import { merchantsFeature } from '#src/payments/method/features.ts';
+import { cardOptions } from '#src/payments/method/payment-method.ts';
 import { payerMustAct } from '#src/payments/model/state.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { notAllowed, ServiceError } from '#src/service-error.ts';

@@ -12,10 +12,10 @@ import {
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import { parseMoney, toDecimal } from '#src/money.ts';
 import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
-import { checkAmount, checkCallbackUrl, checkCountry } from '#src/payments/create/check-request.ts';
-import { readMetadata, writeMetadata } from '#src/payments/create/metadata.ts';
 import { hasTerms, whyClosed, workflowOf } from '#src/payments/create/session-terms.ts';
 import { callOnce, type OnceResponse, onceCallsOf } from '#src/payments/keys/call-once.ts';
+import { checkAmount, checkCallbackUrl, checkCountry } from '#src/payments/request/check-request.ts';
+import { readMetadata, writeMetadata } from '#src/payments/request/metadata.ts';
 import {
   faultsOf,
   invalidParameters,

@@ -10,9 +10,9 @@ import {
   type CreateCheckoutTokenRequest,
   CreateCheckoutTokenRequestSchema,
 } from '#gen/payments/v1/token_service_pb.js';
-import { checkCard, checkPerson } from '#src/payments/create/check-request.ts';
 import type { PayerChoices } from '#src/payments/create/payer-choices.ts';
-import { hasThreeDSecureResults, ONE_TIME_TOKEN_TYPE } from '#src/payments/create/payment-method.ts';
+import { hasThreeDSecureResults, ONE_TIME_TOKEN_TYPE } from '#src/payments/method/payment-method.ts';
+import { checkCard, checkPerson } from '#src/payments/request/check-request.ts';
 import { invalidField, notAllowed, requireFaultless } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 

@@ -10,9 +10,9 @@ import {
   UpdateCustomerRequestSchema,
 } from '#gen/payments/v1/customer_service_pb.js';
 import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
-import { checkPerson, type Person } from '#src/payments/create/check-request.ts';
-import { readMetadata, writeMetadata } from '#src/payments/create/metadata.ts';
 import { callOnce, type OnceResponse, onceCallsOf } from '#src/payments/keys/call-once.ts';
+import { checkPerson, type Person } from '#src/payments/request/check-request.ts';
+import { readMetadata, writeMetadata } from '#src/payments/request/metadata.ts';
 import { fieldRefusal, missingResource, requireFaultless, type ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { isKeyTaken } from '#src/store/engine/database-error.ts';

@@ -3,7 +3,7 @@ import {
   type StoredPaymentMethod,
   StoredPaymentMethodSchema,
 } from '#gen/payments/v1/payment_method_service_pb.js';
-import { storedMethodMessage } from '#src/payments/create/stored-method.ts';
+import { storedMethodMessage } from '#src/payments/method/stored-method.ts';
 import type { Run } from '#src/store/engine/database.ts';
 import { insertMethodEvent } from '#src/store/tables/outbox.ts';
 import type { StoredMethod } from '#src/store/tables/stored-methods.ts';

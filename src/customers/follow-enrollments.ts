@@ -1,5 +1,5 @@
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { PROMPTED_APART_S } from '#src/payments/check/news.ts';
 import { merchantAddress } from '#src/payments/check/payer-return.ts';
 import { type Patience, waitFor } from '#src/payments/keys/await-response.ts';

@@ -11,11 +11,11 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { toDecimal } from '#src/money.ts';
-import { findWay } from '#src/payments/create/choose-route.ts';
-import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
-import { readMethod } from '#src/payments/create/payment-method.ts';
-import { routingFacts } from '#src/payments/create/routing-facts.ts';
 import { hasTerms, takesType } from '#src/payments/create/session-terms.ts';
+import { readMethod } from '#src/payments/method/payment-method.ts';
+import { findWay } from '#src/payments/route/choose-route.ts';
+import type { LiveCatalogue } from '#src/payments/route/live-catalogue.ts';
+import { routingFacts } from '#src/payments/route/routing-facts.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 

@@ -8,12 +8,7 @@ import {
   TokenService,
 } from '#gen/payments/v1/token_service_pb.js';
 import type { Caller } from '#src/payments/caller.ts';
-import { cardData, cardFingerprint } from '#src/payments/create/card.ts';
-import { checkCard } from '#src/payments/create/check-request.ts';
-import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
-import type { CardDeps } from '#src/payments/create/payer-card.ts';
 import { encodeChoices, type PayerChoices } from '#src/payments/create/payer-choices.ts';
-import { ONE_TIME_TOKEN_TYPE } from '#src/payments/create/payment-method.ts';
 import {
   callOnce,
   type OnceCall,
@@ -21,6 +16,11 @@ import {
   onceCallsOf,
   replayedCall,
 } from '#src/payments/keys/call-once.ts';
+import { cardData, cardFingerprint } from '#src/payments/method/card.ts';
+import type { CardDeps } from '#src/payments/method/payer-card.ts';
+import { ONE_TIME_TOKEN_TYPE } from '#src/payments/method/payment-method.ts';
+import { checkCard } from '#src/payments/request/check-request.ts';
+import type { LiveCatalogue } from '#src/payments/route/live-catalogue.ts';
 import { Secret } from '#src/secret.ts';
 import { requireFaultless } from '#src/service-error.ts';
 import {

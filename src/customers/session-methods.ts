@@ -8,9 +8,9 @@ import {
 } from '#gen/payments/v1/checkout_service_pb.js';
 import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
-import { cardName } from '#src/payments/create/card.ts';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
-import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
+import { cardName } from '#src/payments/method/card.ts';
+import type { LiveCatalogue } from '#src/payments/route/live-catalogue.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { listMethods, type StoredMethod } from '#src/store/tables/stored-methods.ts';
 import { isOfTerms, nameOf, offeredMethods, takesInstallments } from './offered-methods.ts';

@@ -7,12 +7,12 @@ import {
   type StoredPaymentMethodSchema,
 } from '#gen/payments/v1/payment_method_service_pb.js';
 import type { Caller } from '#src/payments/caller.ts';
-import { cardData, cardFingerprint } from '#src/payments/create/card.ts';
-import { checkCountry } from '#src/payments/create/check-request.ts';
-import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/create/payment-method.ts';
-import { storedMethodMessage } from '#src/payments/create/stored-method.ts';
-import { requireRoom } from '#src/payments/create/vault-card.ts';
 import { callOnce, type OnceResponse, onceCallsOf } from '#src/payments/keys/call-once.ts';
+import { cardData, cardFingerprint } from '#src/payments/method/card.ts';
+import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/method/payment-method.ts';
+import { storedMethodMessage } from '#src/payments/method/stored-method.ts';
+import { requireRoom } from '#src/payments/method/vault-card.ts';
+import { checkCountry } from '#src/payments/request/check-request.ts';
 import { Secret } from '#src/secret.ts';
 import { invalidField, missingResource, notAllowed, requireFaultless } from '#src/service-error.ts';
 import { type Database, queriesOf } from '#src/store/engine/database.ts';

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type AddressShare, limitAtOnce } from '#src/api/limit-at-once.ts';
 import { addressGroup } from '#src/api/shares.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { unaskableOf } from '#src/payments/check/open-outcomes.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { countOpenAttempts } from '#src/store/engine/checks.ts';

@@ -4,7 +4,7 @@ import {
   type ConnectionConfig,
   type Route,
 } from '#gen/payments/config/catalogue_pb.js';
-import type { ExplainedCatalogue } from '#src/payments/read/explain-route.ts';
+import type { ExplainedCatalogue } from '#src/payments/route/explain-route.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { shortened } from './show.ts';
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { Metrics } from './metrics.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome } from '#src/connectors/kit/provider-answer.ts';
 import type { CheckObserver } from '#src/payments/check/check-transaction.ts';
 import type { ReceiveDeps, RouteDeps } from '#src/payments/check/news.ts';
 import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/check/open-outcomes.ts';

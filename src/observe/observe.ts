@@ -17,7 +17,7 @@ import type { ClientAddress } from '#src/api/client-address.ts';
 import type { LimitRate } from '#src/api/rate-limit.ts';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import type { CatalogueObserver, OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
-import { CIRCUIT_STATES } from '#src/connectors/circuit.ts';
+import { CIRCUIT_STATES } from '#src/connectors/guards/circuit.ts';
 import type { PaymentObserver } from '#src/payments/create/create-payment.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
 import type { Database } from '#src/store/engine/database.ts';

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import type { CheckSchedule } from './model/schedule.ts';
 

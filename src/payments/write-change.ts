@@ -1,11 +1,11 @@
 import { type Timestamp, timestampDate, timestampNow } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
+import { enrolledByPayment } from '#src/payments/method/stored-method.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { type MethodFate, type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
-import { enrolledByPayment } from './create/stored-method.ts';
 import type { StoredResponses } from './keys/stored-response.ts';
 import { apply, hasFailed, type Report } from './model/apply.ts';
 import { attemptChange, type LastAttempt } from './model/attempt.ts';

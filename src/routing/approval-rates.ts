@@ -1,5 +1,5 @@
-import { isHard } from '#src/connectors/decline.ts';
-import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
+import { isHard } from '#src/connectors/port/decline.ts';
+import { assertNever, type Outcome } from '#src/connectors/port/outcome.ts';
 
 /** A group of cards with a separate approval rate. Unknown fields are "". */
 export type Segment = {

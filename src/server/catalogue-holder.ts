@@ -4,7 +4,7 @@ import {
   type OpenedCatalogue,
   openCatalogue,
 } from '#src/catalogue/open-catalogue.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { type Loop, repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { InFlight } from './in-flight.ts';

@@ -4,7 +4,7 @@ import { isOurFault, sendError } from '#src/api/error-handler.ts';
 import { toServiceError } from '#src/api/errors.ts';
 import { type AddressShare, limitAtOnce } from '#src/api/limit-at-once.ts';
 import { addressGroup } from '#src/api/shares.ts';
-import type { RawNotification } from '#src/connectors/connector.ts';
+import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { type EnrollmentReturnDeps, returnFromEnrollment } from '#src/customers/follow-enrollments.ts';
 import { parseMoney } from '#src/money.ts';
 import { type ReceiveDeps, receiveNotification, requireReader } from '#src/payments/check/news.ts';

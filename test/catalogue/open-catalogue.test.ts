@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 import { type OpenedCatalogue, openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { parseCatalogue } from '#src/catalogue/read-catalogue.ts';
-import type { Connector } from '#src/connectors/connector.ts';
+import type { Connector } from '#src/connectors/port/connector.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Advice, adviceOfScheme, type DeclineReason, isHard } from '#src/connectors/decline.ts';
-import { readMerchantAdvice, withMerchantAdvice } from '#src/connectors/merchant-advice.ts';
-import { declineBy, declineByScheme } from '#src/connectors/refusal.ts';
+import { readMerchantAdvice, withMerchantAdvice } from '#src/connectors/kit/merchant-advice.ts';
+import { declineBy, declineByScheme } from '#src/connectors/kit/refusal.ts';
+import { type Advice, adviceOfScheme, type DeclineReason, isHard } from '#src/connectors/port/decline.ts';
 
 const CONNECTORS = new URL('../../src/connectors/', import.meta.url);
 

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { AdditionalDataSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import { type CardOptions, kindOf, type Method, type PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { CaptureOperation, LookUp, Operation } from '#src/connectors/connector.ts';
+import { type CardOptions, kindOf, type Method, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { CaptureOperation, LookUp, Operation } from '#src/connectors/port/connector.ts';
 import { Secret } from '#src/secret.ts';
 
 export const SECURITY_CODE = '987';

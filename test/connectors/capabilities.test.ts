@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { afterAll, expect, it } from 'vitest';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { Secret } from '#src/secret.ts';
 import { FAKE_SECRETS } from '../support/fake-providers.ts';

@@ -1,8 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Capabilities } from '#src/connectors/port/capabilities.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { freePort } from '../support/free-port.ts';
 import { brokenAnswers, ENDLESS_ANSWERS } from './broken-answers.ts';
 import { httpAnswer, type Script, type ScriptedServer } from './scripted-server.ts';

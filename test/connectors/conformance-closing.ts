@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import type { LookUp } from '#src/connectors/connector.ts';
+import type { LookUp } from '#src/connectors/port/connector.ts';
 import { planClose } from '#src/payments/model/books.ts';
 import type { CallSuite } from './conformance-calls.ts';
 import { httpAnswer } from './scripted-server.ts';

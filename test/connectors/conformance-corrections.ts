@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { Connector, Corrections } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Capabilities } from '#src/connectors/port/capabilities.ts';
+import type { Connector, Corrections } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 
 /** A connector, with the reports of its provider that correct earlier ones. */
 export type ConformingCorrections = {

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { ConformingCall } from './conformance-calls.ts';
 
 /** A provider's response to an attempt, and the kind of outcome that it must become. */

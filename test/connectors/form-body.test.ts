@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { encodeForm, type FormValue } from '#src/connectors/form-body.ts';
+import { encodeForm, type FormValue } from '#src/connectors/kit/form-body.ts';
 
 it('a form writes nested fields with brackets and lists with their indices', () => {
   const form = encodeForm({

@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { BreakerSettings, CircuitState } from '#src/connectors/circuit.ts';
-import { guardConnection } from '#src/connectors/circuit-breaker.ts';
-import type { ProviderConnection, ReportProblem } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { BreakerSettings, CircuitState } from '#src/connectors/guards/circuit.ts';
+import { guardConnection } from '#src/connectors/guards/circuit-breaker.ts';
+import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
+import type { ProviderConnection, ReportProblem } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { cardAttempt } from './attempts.ts';
 
 const providerData = create(ProviderDataSchema);

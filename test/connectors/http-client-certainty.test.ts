@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { type Dispatcher, Pool } from 'undici';
 import { expect, it, vi } from 'vitest';
-import { createHttpClient } from '#src/connectors/http-client.ts';
+import { createHttpClient } from '#src/connectors/kit/http-client.ts';
 import { httpAnswer, startScriptedServer } from './scripted-server.ts';
 
 // HTTP libraries may resend requests with idempotent methods.

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createHttpClient, type HttpClient, type HttpRequest } from '#src/connectors/http-client.ts';
+import { createHttpClient, type HttpClient, type HttpRequest } from '#src/connectors/kit/http-client.ts';
 import { collectGarbage } from '../support/collect-garbage.ts';
 import { freePort } from '../support/free-port.ts';
 import { untilAsked } from './conformance-calls.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
-import { defaultCallLimit, limitCalls } from '#src/connectors/limit-calls.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import { defaultCallLimit, limitCalls } from '#src/connectors/guards/limit-calls.ts';
+import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
+import type { LookUp, Operation, ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { cardAttempt } from './attempts.ts';
 import { OUTCOMES } from './guarded-connection.ts';
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { adyenConnector } from '#src/connectors/adyen/connector.ts';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Connector } from '#src/connectors/connector.ts';
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
 import { paypalConnector } from '#src/connectors/paypal/connector.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { Connector } from '#src/connectors/port/connector.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { stripeConnector } from '#src/connectors/stripe/connector.ts';
 import { Secret } from '#src/secret.ts';

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import { phoneNumberOf } from '#src/connectors/phone-number.ts';
+import { phoneNumberOf } from '#src/connectors/kit/phone-number.ts';
 
 it.each([
   ['57', '3001234567', '+573001234567'],

@@ -1,8 +1,7 @@
 import { create, type JsonValue } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { HttpResult } from '#src/connectors/kit/http-client.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
@@ -32,7 +31,8 @@ import {
   withMovedMoney,
   withoutFields,
   withRaw,
-} from '#src/connectors/provider-answer.ts';
+} from '#src/connectors/kit/provider-answer.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 
 describe('readJsonObject', () => {
   const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;

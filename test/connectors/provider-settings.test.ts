@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { StripeConfigSchema } from '#gen/payments/config/connector_settings_pb.js';
-import { checkSettings } from '#src/connectors/provider-settings.ts';
+import { checkSettings } from '#src/connectors/kit/provider-settings.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { Secret } from '#src/secret.ts';
 

@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect as connectTo, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
-import { createHttpClient, type HttpClientOptions } from '#src/connectors/http-client.ts';
-import { isOnThisMachine } from '#src/connectors/proxy-tunnel.ts';
+import { createHttpClient, type HttpClientOptions } from '#src/connectors/kit/http-client.ts';
+import { isOnThisMachine } from '#src/connectors/kit/proxy-tunnel.ts';
 import { Secret } from '#src/secret.ts';
 
 const opened: { close(): unknown }[] = [];

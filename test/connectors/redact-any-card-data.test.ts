@@ -3,7 +3,7 @@ import { create, fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import { createRedactor } from '#src/connectors/redact-card-data.ts';
+import { createRedactor } from '#src/connectors/guards/redact-card-data.ts';
 import { passesLuhn } from '#src/luhn.ts';
 import { Secret } from '#src/secret.ts';
 import { runs } from '../support/fixed-seed.ts';

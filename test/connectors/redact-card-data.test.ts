@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { createRedactor } from '#src/connectors/redact-card-data.ts';
+import { createRedactor } from '#src/connectors/guards/redact-card-data.ts';
 import { passesLuhn } from '#src/luhn.ts';
 import { Secret } from '#src/secret.ts';
 

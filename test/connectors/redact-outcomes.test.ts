@@ -1,10 +1,10 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
+import { redactOutcomes } from '#src/connectors/guards/redact-outcomes.ts';
+import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { cardAttempt, lookUpOfOperation, operationOn, redirectAttempt } from './attempts.ts';
 
 const NUMBER = '4012888888881881';

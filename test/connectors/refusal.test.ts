@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import { BY_STATUS, declines, refusalTable, refusedOutcome, sendMended } from '#src/connectors/refusal.ts';
+import type { HttpResult } from '#src/connectors/kit/http-client.ts';
+import {
+  BY_STATUS,
+  declines,
+  refusalTable,
+  refusedOutcome,
+  sendMended,
+} from '#src/connectors/kit/refusal.ts';
 
 describe('a table of refusals', () => {
   const table = refusalTable<'status' | 'code'>([

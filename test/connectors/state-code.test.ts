@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { hasStateCodes, stateCodeOf } from '#src/connectors/state-code.ts';
+import { hasStateCodes, stateCodeOf } from '#src/connectors/kit/state-code.ts';
 
 it.each([
   ['California', 'US', 'CA'],

@@ -1,8 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { afterEach, beforeEach } from 'vitest';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Connector, LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
-import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
+import { redactOutcomes } from '#src/connectors/guards/redact-outcomes.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { Connector, LookUp, Operation, ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Secret } from '#src/secret.ts';
 import { lookUpOf, lookUpOfOperation } from './attempts.ts';
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { BEGINS, type CallName } from '#src/connectors/provider-calls.ts';
-import { TOO_LATE, withinLease } from '#src/connectors/within-lease.ts';
+import { BEGINS, type CallName } from '#src/connectors/guards/provider-calls.ts';
+import { TOO_LATE, withinLease } from '#src/connectors/guards/within-lease.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 
 const DONE: Outcome = { kind: 'unknown', detail: 'called', providerData: undefined };
 const CALLS = Object.keys(BEGINS) as CallName[];

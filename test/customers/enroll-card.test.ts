@@ -7,8 +7,8 @@ import {
   StoredPaymentMethod_Status as Status,
 } from '#gen/payments/v1/payment_method_service_pb.js';
 import { enrollMethod, type MethodDeps, unenrollMethod } from '#src/customers/stored-methods.ts';
-import { createBinTable } from '#src/payments/create/bin-table.ts';
-import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
+import { createBinTable } from '#src/payments/method/bin-table.ts';
+import type { LiveCatalogue } from '#src/payments/route/live-catalogue.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { insertNewCustomer } from '#src/store/tables/customers.ts';
 import { cardVault } from '#src/vault/card-vault.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
-import { createBinTable } from '#src/payments/create/bin-table.ts';
+import { createBinTable } from '#src/payments/method/bin-table.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';

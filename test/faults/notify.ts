@@ -1,5 +1,5 @@
 import { SIGNATURE_HEADER } from '#sandbox/signature.ts';
-import type { RawNotification } from '#src/connectors/connector.ts';
+import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { NOTIFICATION_HEADERS } from '../support/fake-providers.ts';
 import type { Judge, LedgerLine } from './providers/provider.ts';
 

@@ -1,4 +1,4 @@
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import type { LedgerProvider } from '../payments/ledger-provider.ts';
 import type { OperatedPayments } from '../payments/operated-payments.ts';

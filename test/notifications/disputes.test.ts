@@ -7,8 +7,8 @@ import {
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Dispute, DisputeStage } from '#src/connectors/port/dispute-report.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import { type CheckerDeps, checkDue, startChecker } from '#src/payments/check/checker.ts';
 import { routeNews } from '#src/payments/check/news.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';

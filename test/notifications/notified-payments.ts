@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
-import type { Dispute } from '#src/connectors/dispute-report.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Dispute } from '#src/connectors/port/dispute-report.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
 import { routeNews } from '#src/payments/check/news.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';

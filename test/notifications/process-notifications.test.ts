@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
+import type { NotificationSubject, ProviderConnection } from '#src/connectors/port/connector.ts';
 import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
 import { receiveNotification } from '#src/payments/check/news.ts';
 import { newsPauseS } from '#src/payments/model/schedule.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Handed } from '#src/payments/check/checker.ts';
 import { type RouteDeps, receiveNotification, routeDueNews } from '#src/payments/check/news.ts';
 import type { Database } from '#src/store/engine/database.ts';

@@ -9,7 +9,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { statesOf } from '#src/payments/model/states.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Call, Script } from './scripted-payments.ts';

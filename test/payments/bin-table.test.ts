@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { BinSchema } from '#gen/payments/config/catalogue_pb.js';
-import { createBinTable } from '#src/payments/create/bin-table.ts';
+import { createBinTable } from '#src/payments/method/bin-table.ts';
 
 const bin = (prefix: string) => create(BinSchema, { prefix, issuerName: `issuer of ${prefix}` });
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { BinSchema } from '#gen/payments/config/catalogue_pb.js';
 import { CardDataInputSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { passesLuhn } from '#src/luhn.ts';
-import { cardBrand, cardData, cardFingerprint } from '#src/payments/create/card.ts';
+import { cardBrand, cardData, cardFingerprint } from '#src/payments/method/card.ts';
 
 const KEY = Buffer.alloc(32, 1);
 const digits = fc

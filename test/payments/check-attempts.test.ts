@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import type { LookUp } from '#src/connectors/connector.ts';
+import type { LookUp } from '#src/connectors/port/connector.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { notified } from '../support/news.ts';
 import { claimAttempt } from '../support/open-attempts.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { notified } from '../support/news.ts';

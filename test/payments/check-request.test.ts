@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import { checkRequest } from '#src/payments/create/check-request.ts';
+import { checkRequest } from '#src/payments/request/check-request.ts';
 
 type Init = Extract<MessageInitShape<typeof CreatePaymentRequestSchema>, { $typeName?: never }>;
 

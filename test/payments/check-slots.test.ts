@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type CheckerDeps, checkDue, startChecker } from '#src/payments/check/checker.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { interleave } from '../support/interleave.ts';

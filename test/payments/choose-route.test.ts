@@ -3,8 +3,8 @@ import { expect, it } from 'vitest';
 import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import { chooseRoute, type Routed } from '#src/payments/create/choose-route.ts';
+import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
+import { chooseRoute, type Routed } from '#src/payments/route/choose-route.ts';
 import { createRouter } from '#src/routing/router.ts';
 
 const catalogue = create(CatalogueSchema, {

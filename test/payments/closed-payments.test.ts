@@ -12,8 +12,8 @@ import {
   CancelPaymentRequestSchema,
   CapturePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { returnPayer } from '#src/payments/check/payer-return.ts';
 import {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { limitCalls } from '#src/connectors/limit-calls.ts';
+import { limitCalls } from '#src/connectors/guards/limit-calls.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { acquireSlot, type ConnectionSlot } from '#src/payments/create/connection-slots.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
 import type { PreparedPayment } from '#src/payments/create/prepare-payment.ts';

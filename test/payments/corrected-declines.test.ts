@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { Payment_Status, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { CheckerDeps } from '#src/payments/check/checker.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { writeReport } from '#src/payments/write-change.ts';

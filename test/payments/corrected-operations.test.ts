@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
+import type { ProviderConnection, SignedOutcome } from '#src/connectors/port/connector.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { routeNews } from '#src/payments/check/news.ts';
 import { cancelPayment } from '#src/payments/operate/payment-operations.ts';

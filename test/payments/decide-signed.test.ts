@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { SignedOutcome } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome } from '#src/connectors/kit/provider-answer.ts';
+import type { SignedOutcome } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { decideSigned, type Found } from '#src/payments/check/decide.ts';
 import { found } from './found-payment.ts';
 import { AMOUNT, APPROVED, approved, begun, claimed } from './model/kept-payment.ts';

@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { Payment_SubStatus_Value, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Dispute } from '#src/connectors/dispute-report.ts';
-import type { Outcome, Totals } from '#src/connectors/outcome.ts';
-import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome } from '#src/connectors/kit/provider-answer.ts';
+import type { Dispute } from '#src/connectors/port/dispute-report.ts';
+import type { Outcome, Totals } from '#src/connectors/port/outcome.ts';
 import {
   type Answer,
   type CheckTerms,

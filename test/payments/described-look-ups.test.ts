@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { capturePayment } from '#src/payments/operate/payment-operations.ts';
 import { notified } from '../support/news.ts';

@@ -6,9 +6,9 @@ import {
   Payment_SubStatus_Value,
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome } from '#src/connectors/kit/provider-answer.ts';
+import type { ProviderConnection, SignedOutcome } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { isAlarm } from '#src/payments/model/contradiction.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';

@@ -13,10 +13,10 @@ import {
 } from '#gen/payments/v1/operator_service_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
-import type { CircuitState } from '#src/connectors/circuit.ts';
-import { createBinTable } from '#src/payments/create/bin-table.ts';
-import { describeConnection, explainRoute } from '#src/payments/read/explain-route.ts';
+import type { CircuitState } from '#src/connectors/guards/circuit.ts';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/port/capabilities.ts';
+import { createBinTable } from '#src/payments/method/bin-table.ts';
+import { describeConnection, explainRoute } from '#src/payments/route/explain-route.ts';
 import { createRouter } from '#src/routing/router.ts';
 import type { VaultedToken } from '#src/store/tables/stored-objects.ts';
 import { parseJson } from '#src/wire/parse-json.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { type Payment, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Dispute } from '#src/connectors/dispute-report.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Dispute } from '#src/connectors/port/dispute-report.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { reportDispute } from '#src/payments/check/check-transaction.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';

@@ -1,6 +1,6 @@
 import { beforeEach } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { notified } from '../support/news.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 import * as requested from './requested-operations.ts';

@@ -3,15 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { type BrowserInfo, BrowserInfoSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { CardOptions } from '#src/connectors/attempt.ts';
-import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
+import type { CardOptions } from '#src/connectors/port/attempt.ts';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/port/capabilities.ts';
 import {
   describeLack,
   lacksOf as lacksFor,
   merchantsFeature,
   notOffered,
-} from '#src/payments/create/features.ts';
-import type { RequestedMethod } from '#src/payments/create/payment-method.ts';
+} from '#src/payments/method/features.ts';
+import type { RequestedMethod } from '#src/payments/method/payment-method.ts';
 import { CARD_OPTIONS } from '../connectors/attempts.ts';
 
 const card = (options: Partial<CardOptions>): RequestedMethod => ({

@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome } from '#src/connectors/kit/provider-answer.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { isAlarm } from '#src/payments/model/contradiction.ts';
 import { notified, payerDid, signed } from '../support/news.ts';

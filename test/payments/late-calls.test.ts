@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import type { Database } from '#src/store/engine/database.ts';

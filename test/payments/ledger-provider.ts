@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Capabilities } from '#src/connectors/port/capabilities.ts';
+import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
+import type { LookUp, Operation, ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 
 /** A provider's behavior in a call: whether it performs the call, and how it responds. */
 export type Behaviour =

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Payment_Status, Payment_SubStatus_Value, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { statesOf } from '#src/payments/model/states.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { runs } from '../support/fixed-seed.ts';

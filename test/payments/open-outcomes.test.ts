@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '#src/clock.ts';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import {
   answerUnaskable,
   describeUnaskable,

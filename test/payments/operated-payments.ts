@@ -15,9 +15,9 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
 import type { CheckerDeps } from '#src/payments/check/checker.ts';
-import { createBinTable } from '#src/payments/create/bin-table.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { openStoredResponses } from '#src/payments/keys/stored-response.ts';
+import { createBinTable } from '#src/payments/method/bin-table.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { createRouter } from '#src/routing/router.ts';

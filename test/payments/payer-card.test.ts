@@ -1,8 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
-import { readCard, walletFingerprint } from '#src/payments/create/payer-card.ts';
-import type { CardSource, RequestedMethod } from '#src/payments/create/payment-method.ts';
+import { readCard, walletFingerprint } from '#src/payments/method/payer-card.ts';
+import type { CardSource, RequestedMethod } from '#src/payments/method/payment-method.ts';
 import { Secret } from '#src/secret.ts';
 import { VaultKeyMissingError } from '#src/vault/card-vault.ts';
 import { CARD_OPTIONS } from '../connectors/attempts.ts';

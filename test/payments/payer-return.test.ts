@@ -7,8 +7,8 @@ import {
   PaymentSchema,
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type Checker, checkDue, type Handed, startChecker } from '#src/payments/check/checker.ts';
 import { callbackAddress, closePayment, returnPayer } from '#src/payments/check/payer-return.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { payerDid } from '../support/news.ts';
 import { earlier } from '../support/tables.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type PaymentMethodType, PaymentMethodTypeSchema } from '#gen/payments/config/catalogue_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import { type MethodReferences, readMethod, workflowOfMethod } from '#src/payments/create/payment-method.ts';
+import { type MethodReferences, readMethod, workflowOfMethod } from '#src/payments/method/payment-method.ts';
 import { ServiceError } from '#src/service-error.ts';
 
 const { DIRECT, REDIRECT } = Payment_Workflow;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { writeReport } from '#src/payments/write-change.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

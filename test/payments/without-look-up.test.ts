@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { notified } from '../support/news.ts';
 import { claimAttempt } from '../support/open-attempts.ts';

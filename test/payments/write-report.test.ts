@@ -4,7 +4,7 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CheckoutSchema, type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { readResponse } from '#src/payments/keys/stored-response.ts';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';

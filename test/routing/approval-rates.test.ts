@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type ApprovalRates, createApprovalRates, type Segment } from '#src/routing/approval-rates.ts';
 
 const VISA_CO: Segment = { cardBrand: 'VISA', issuerCountry: 'CO' };

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createBinTable } from '#src/payments/create/bin-table.ts';
+import { createBinTable } from '#src/payments/method/bin-table.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
 import { eraseMethods } from '#src/store/tables/stored-methods.ts';
 import { cardVault } from '#src/vault/card-vault.ts';

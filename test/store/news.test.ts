@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Dispute } from '#src/connectors/dispute-report.ts';
+import type { Dispute } from '#src/connectors/port/dispute-report.ts';
 import {
   endSearch,
   findNotifiedTransaction,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RawNotification } from '#src/connectors/connector.ts';
+import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { FAKE_API_KEY as ADYEN_API_KEY, startFakeAdyen } from '../connectors/adyen/fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY } from '../connectors/adyen/fake-notifications.ts';
 import {

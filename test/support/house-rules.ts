@@ -50,10 +50,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/config',
   ],
   ['src/wire'],
-  ['src/connectors/capabilities', 'src/connectors/decline'],
-  ['src/connectors/attempt', 'src/connectors/dispute-report', 'src/connectors/enrollment'],
-  ['src/connectors/outcome'],
-  ['src/connectors/connector'],
+  ['src/connectors/port'],
   ['src/payments/model'],
   [
     'src/connectors',
@@ -82,7 +79,7 @@ const order: Rule = (path, _text, code) => {
     const other = placeOf(target);
     const provider = providerOf(target);
     if (provider && providerOf(path) && provider !== providerOf(path)) {
-      return [`imports ${target} of another provider: move what both need to src/connectors`];
+      return [`imports ${target} of another provider: move what both need to src/connectors/kit`];
     }
     const few = FEW_IMPORTS[own.part];
     if (few && ![own.part, ...few].includes(other?.part ?? ''))
@@ -107,17 +104,7 @@ const FEW_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // The simulated provider stands for another company: it shares nothing with us except the format of money.
   sandbox: ['src/money'],
   // Decisions depend only on facts: messages, money, and the port's view of a provider.
-  'src/payments/model': [
-    'gen',
-    'src/money',
-    'src/service-error',
-    'src/connectors/capabilities',
-    'src/connectors/decline',
-    'src/connectors/attempt',
-    'src/connectors/dispute-report',
-    'src/connectors/outcome',
-    'src/connectors/connector',
-  ],
+  'src/payments/model': ['gen', 'src/money', 'src/service-error', 'src/connectors/port'],
 };
 
 function placeOf(path: string): { layer: number; part: string } | undefined {
@@ -130,7 +117,7 @@ function placeOf(path: string): { layer: number; part: string } | undefined {
 }
 
 function providerOf(path: string): string | undefined {
-  return /^src\/connectors\/([^/]+)\//.exec(path)?.[1];
+  return /^src\/connectors\/(?!port\/|kit\/|guards\/)([^/]+)\//.exec(path)?.[1];
 }
 
 /** Code that is allowed only in some places. A place is a file, or a folder that ends with a slash. */
@@ -140,8 +127,8 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
     what: 'outbound HTTP',
     pattern: /from 'undici'|\bfetch\(|\b(https?|net|tls)\.(request|get|connect)\(|\bhttp2\.connect\(/,
     places: [
-      'src/connectors/http-client.ts',
-      'src/connectors/proxy-tunnel.ts',
+      'src/connectors/kit/http-client.ts',
+      'src/connectors/kit/proxy-tunnel.ts',
       'sandbox/notifications.ts',
       'src/webhooks/webhook-client.ts',
       'src/commands/webhook-listen.ts',
@@ -152,7 +139,7 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
   {
     what: 'an HTTP server of Node',
     pattern: /^import (?!type).*'node:(http|https|http2)'/m,
-    places: ['src/listener/listener.ts', 'src/connectors/proxy-tunnel.ts'],
+    places: ['src/listener/listener.ts', 'src/connectors/kit/proxy-tunnel.ts'],
   },
   {
     what: 'OpenTelemetry',

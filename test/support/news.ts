@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
-import type { Dispute } from '#src/connectors/dispute-report.ts';
+import type { ProviderConnection, SignedOutcome } from '#src/connectors/port/connector.ts';
+import type { Dispute } from '#src/connectors/port/dispute-report.ts';
 import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
 import { routeNews } from '#src/payments/check/news.ts';
 import {

@@ -4,7 +4,7 @@ import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
 import { parseCatalogue, readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
 import { createLog } from '#src/observe/log-writer.ts';
-import { createBinTable } from '#src/payments/create/bin-table.ts';
+import { createBinTable } from '#src/payments/method/bin-table.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
 import { createServer } from '#src/server/server.ts';
 import { cardVault } from '#src/vault/card-vault.ts';

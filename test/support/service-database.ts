@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createBinTable } from '#src/payments/create/bin-table.ts';
+import { createBinTable } from '#src/payments/method/bin-table.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys } from '#src/vault/key-file.ts';

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import { readMerchantAdvice } from '#src/connectors/merchant-advice.ts';
+import { readMerchantAdvice } from '../kit/merchant-advice.ts';
 import {
   asIs,
   each,
@@ -13,7 +13,7 @@ import {
   textOf,
   withoutFields,
   withRaw,
-} from '#src/connectors/provider-answer.ts';
+} from '../kit/provider-answer.ts';
 
 /** Names under which the record shows a connection's responses. */
 export type ShownAs = { readonly providerId: string; readonly merchantAccount: string };

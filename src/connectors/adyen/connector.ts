@@ -1,6 +1,9 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
+import type { HttpRequest } from '../kit/http-client.ts';
+import { judgeProbe, turnedAway, unknownOutcome } from '../kit/provider-answer.ts';
+import { openProviderClient } from '../kit/provider-client.ts';
+import type { PaymentAttempt } from '../port/attempt.ts';
+import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
@@ -9,11 +12,8 @@ import type {
   OperationKind,
   ProviderConnection,
   ReportProblem,
-} from '#src/connectors/connector.ts';
-import type { HttpRequest } from '#src/connectors/http-client.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { judgeProbe, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
-import { openProviderClient } from '#src/connectors/provider-client.ts';
+} from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { PSP_REFERENCE, type ShownAs } from './answers.ts';
 import {
   fromDetails,

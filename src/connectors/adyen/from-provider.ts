@@ -1,8 +1,5 @@
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { LookUp, Operation, OperationKind } from '#src/connectors/connector.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { HttpResult } from '../kit/http-client.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
@@ -13,7 +10,10 @@ import {
   isSuccess,
   isTextLike,
   unknownOutcome,
-} from '#src/connectors/provider-answer.ts';
+} from '../kit/provider-answer.ts';
+import type { PaymentAttempt } from '../port/attempt.ts';
+import type { LookUp, Operation, OperationKind } from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { type Answer, namesOf, PSP_REFERENCE, providerDataOf, readAnswer, type ShownAs } from './answers.ts';
 import { fromAdyenAmount } from './money.ts';
 import { declined, fromRefusal, fromTransientError, meaningOf, type Reported } from './refusals.ts';

@@ -1,7 +1,7 @@
 import type { JsonValue } from '@bufbuild/protobuf';
-import { isJsonObject, readMoney } from '#src/connectors/provider-answer.ts';
-import { fromDecimals, toDecimals } from '#src/connectors/provider-money.ts';
 import { currencyDigits, type Money } from '#src/money.ts';
+import { isJsonObject, readMoney } from '../kit/provider-answer.ts';
+import { fromDecimals, toDecimals } from '../kit/provider-money.ts';
 
 /** An amount as Adyen writes it. */
 export type AdyenAmount = { readonly currency: string; readonly value: number };

@@ -1,14 +1,5 @@
 import { createHash } from 'node:crypto';
-import type {
-  Corrections,
-  NotificationReading,
-  NotificationSubject,
-  OperationKind,
-  RawNotification,
-  SignedOutcome,
-} from '#src/connectors/connector.ts';
-import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Secret } from '#src/secret.ts';
 import {
   alarmingOutcome,
   approvedOutcome,
@@ -20,10 +11,19 @@ import {
   isUuid,
   readJsonObject,
   textOf,
-} from '#src/connectors/provider-answer.ts';
-import { forged, isSignedBy } from '#src/connectors/provider-signature.ts';
-import { SOFT_DECLINE } from '#src/connectors/refusal.ts';
-import type { Secret } from '#src/secret.ts';
+} from '../kit/provider-answer.ts';
+import { forged, isSignedBy } from '../kit/provider-signature.ts';
+import { SOFT_DECLINE } from '../kit/refusal.ts';
+import type {
+  Corrections,
+  NotificationReading,
+  NotificationSubject,
+  OperationKind,
+  RawNotification,
+  SignedOutcome,
+} from '../port/connector.ts';
+import type { Dispute, DisputeStage } from '../port/dispute-report.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { type Item, namesOf, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
 import { fromAdyenAmount } from './money.ts';
 

@@ -1,7 +1,7 @@
 import type { Airline } from '#gen/payments/v1/additional_data_pb.js';
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import type { AttemptFacts } from '#src/connectors/attempt.ts';
-import { type OrderLines, orderLinesOf } from '#src/connectors/order-lines.ts';
+import { type OrderLines, orderLinesOf } from '../kit/order-lines.ts';
+import type { AttemptFacts } from '../port/attempt.ts';
 import { type AdyenAmount, toAdyenAmount } from './money.ts';
 
 const DATE_AND_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}))?/;

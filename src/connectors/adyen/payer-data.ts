@@ -1,6 +1,6 @@
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import { phoneNumberOf } from '#src/connectors/phone-number.ts';
-import { hasStateCodes, stateCodeOf } from '#src/connectors/state-code.ts';
+import { phoneNumberOf } from '../kit/phone-number.ts';
+import { hasStateCodes, stateCodeOf } from '../kit/state-code.ts';
 
 /** Adyen's value for an unknown part of an address. */
 const NOT_AVAILABLE = 'N/A';

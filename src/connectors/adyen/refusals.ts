@@ -1,8 +1,6 @@
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
-import { type Advice, type DeclineReason, isHard, withAdvice } from '#src/connectors/decline.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import { readMerchantAdvice, withMerchantAdvice } from '#src/connectors/merchant-advice.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { HttpResult } from '../kit/http-client.ts';
+import { readMerchantAdvice, withMerchantAdvice } from '../kit/merchant-advice.ts';
 import {
   ANOTHER_DAY,
   BY_STATUS,
@@ -12,7 +10,9 @@ import {
   refusalTable,
   refusedOutcome,
   SOON,
-} from '#src/connectors/refusal.ts';
+} from '../kit/refusal.ts';
+import { type Advice, type DeclineReason, isHard, withAdvice } from '../port/decline.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { type Answer, providerDataOf, type ShownAs } from './answers.ts';
 
 /** Advice by its word in the table below. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { BrowserInfo, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
-import type { AttemptCard, Method, PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Operation, OperationKind } from '#src/connectors/connector.ts';
-import type { HttpRequest } from '#src/connectors/http-client.ts';
-import type { SendTarget } from '#src/connectors/provider-client.ts';
+import type { HttpRequest } from '../kit/http-client.ts';
+import type { SendTarget } from '../kit/provider-client.ts';
+import type { AttemptCard, Method, PaymentAttempt } from '../port/attempt.ts';
+import type { Operation, OperationKind } from '../port/connector.ts';
 import type { AdyenAmount } from './money.ts';
 import { airlineOf, lineItemsOf } from './order-data.ts';
 import { payerOf } from './payer-data.ts';

@@ -16,8 +16,8 @@ import {
   textLike,
   textOf,
   withRaw,
-} from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
+} from '../kit/provider-answer.ts';
+import type { ShownAs } from '../kit/provider-client.ts';
 import { PREFERENCE_ID } from './reference.ts';
 
 /** Matches a payment id or a refund id. */

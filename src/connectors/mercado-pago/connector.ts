@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
+import { bodyOf, judgeProbe, turnedAway } from '../kit/provider-answer.ts';
+import { accountAt, openProviderClient } from '../kit/provider-client.ts';
+import type { PaymentAttempt } from '../port/attempt.ts';
+import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
@@ -10,10 +12,8 @@ import type {
   ProviderConnection,
   RawNotification,
   ReportProblem,
-} from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { bodyOf, judgeProbe, turnedAway } from '#src/connectors/provider-answer.ts';
-import { accountAt, openProviderClient } from '#src/connectors/provider-client.ts';
+} from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { isErrorBody, readPayment, readSearch } from './answers.ts';
 import { sendPreference } from './creation.ts';
 import { CORRECTIONS, fromCreation, fromRefundResult } from './from-provider.ts';

@@ -1,7 +1,7 @@
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import { bodyOf } from '#src/connectors/provider-answer.ts';
-import { type OptionalFields, sendMended } from '#src/connectors/refusal.ts';
+import type { HttpResult } from '../kit/http-client.ts';
+import { bodyOf } from '../kit/provider-answer.ts';
+import { type OptionalFields, sendMended } from '../kit/refusal.ts';
+import type { PaymentAttempt } from '../port/attempt.ts';
 import { refusedFieldOf } from './refusals.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 import { createPreference, type Send } from './to-provider.ts';

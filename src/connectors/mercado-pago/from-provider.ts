@@ -1,7 +1,6 @@
 import type { JsonValue } from '@bufbuild/protobuf';
-import type { Corrections } from '#src/connectors/connector.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Movement, Outcome, Totals } from '#src/connectors/outcome.ts';
+import type { Money } from '#src/money.ts';
+import type { HttpResult } from '../kit/http-client.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
@@ -12,10 +11,11 @@ import {
   readMoney,
   unknownOutcome,
   withMovedMoney,
-} from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
-import { SOFT_DECLINE } from '#src/connectors/refusal.ts';
-import type { Money } from '#src/money.ts';
+} from '../kit/provider-answer.ts';
+import type { ShownAs } from '../kit/provider-client.ts';
+import { SOFT_DECLINE } from '../kit/refusal.ts';
+import type { Corrections } from '../port/connector.ts';
+import type { Movement, Outcome, Totals } from '../port/outcome.ts';
 import { idOf, type Preference, providerDataOf, type Refund, readPreference, readRefund } from './answers.ts';
 import { differingAmount } from './money.ts';
 import { notMade, preferenceRefusal, refundRefusal } from './refusals.ts';

@@ -1,14 +1,14 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { LookedUp, LookUp, OperationKind } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   isJsonObject,
   neverHappens,
   readJsonObject,
   unknownOutcome,
-} from '#src/connectors/provider-answer.ts';
-import type { ProviderCall } from '#src/connectors/provider-client.ts';
+} from '../kit/provider-answer.ts';
+import type { ProviderCall } from '../kit/provider-client.ts';
+import type { LookedUp, LookUp, OperationKind } from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import {
   type Payment,
   type Preference,

@@ -1,6 +1,6 @@
 import type { JsonValue } from '@bufbuild/protobuf';
-import { differingMoney, readMoney } from '#src/connectors/provider-answer.ts';
 import { formatMoney, type Money } from '#src/money.ts';
+import { differingMoney, readMoney } from '../kit/provider-answer.ts';
 
 /** Currencies in which the provider accepts only whole units, unlike ISO 4217. */
 const WHOLE_UNITS: ReadonlySet<string> = new Set(['CLP', 'COP']);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { NotificationReading, RawNotification } from '#src/connectors/connector.ts';
-import { faultOfTime, forged, isSignedBy } from '#src/connectors/provider-signature.ts';
 import type { Secret } from '#src/secret.ts';
+import { faultOfTime, forged, isSignedBy } from '../kit/provider-signature.ts';
+import type { NotificationReading, RawNotification } from '../port/connector.ts';
 
 /** A genuine notification: its payment and its deduplication key. */
 export type GenuineNotification = {

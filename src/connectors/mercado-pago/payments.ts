@@ -1,14 +1,14 @@
-import type { NotificationReading } from '#src/connectors/connector.ts';
-import type { Dispute } from '#src/connectors/dispute-report.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
   correcting,
   isUuid,
   unknownOutcome,
-} from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
+} from '../kit/provider-answer.ts';
+import type { ShownAs } from '../kit/provider-client.ts';
+import type { NotificationReading } from '../port/connector.ts';
+import type { Dispute } from '../port/dispute-report.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { type Payment, providerDataOf } from './answers.ts';
 import { type Asked, CORRECTIONS, FAILED, isAnotherAccount } from './from-provider.ts';
 import { differingAmount } from './money.ts';

@@ -1,7 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { DeclineReason } from '#src/connectors/decline.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { textOf } from '#src/connectors/provider-answer.ts';
+import { textOf } from '../kit/provider-answer.ts';
 import {
   ANOTHER_DAY,
   BY_STATUS,
@@ -10,7 +8,9 @@ import {
   refusalTable,
   refusedOutcome,
   SOON,
-} from '#src/connectors/refusal.ts';
+} from '../kit/refusal.ts';
+import type { DeclineReason } from '../port/decline.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { isErrorBody, readError } from './answers.ts';
 
 /**

@@ -1,11 +1,11 @@
 import type { Payer, PreferenceRequest } from 'mercadopago/dist/clients/preference/commonTypes.js';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { HttpRequest } from '#src/connectors/http-client.ts';
-import { type OrderLines, orderLinesOf } from '#src/connectors/order-lines.ts';
-import { phoneNumberOf } from '#src/connectors/phone-number.ts';
-import type { SendTarget } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
+import type { HttpRequest } from '../kit/http-client.ts';
+import { type OrderLines, orderLinesOf } from '../kit/order-lines.ts';
+import { phoneNumberOf } from '../kit/phone-number.ts';
+import type { SendTarget } from '../kit/provider-client.ts';
+import type { PaymentAttempt } from '../port/attempt.ts';
 import { toAmount } from './money.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 

@@ -1,6 +1,7 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import { readMerchantAdvice } from '#src/connectors/merchant-advice.ts';
+import type { Money } from '#src/money.ts';
+import { readMerchantAdvice } from '../kit/merchant-advice.ts';
 import {
   asIs,
   each,
@@ -15,9 +16,8 @@ import {
   uuidOf,
   withoutFields,
   withRaw,
-} from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
-import type { Money } from '#src/money.ts';
+} from '../kit/provider-answer.ts';
+import type { ShownAs } from '../kit/provider-client.ts';
 
 /** Matches PayPal's order, capture and refund ids. */
 export const PAYPAL_ID = /^[A-Z0-9]{8,36}$/;

@@ -1,7 +1,7 @@
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { getCACertificates } from 'node:tls';
-import { createHttpClient } from '#src/connectors/http-client.ts';
 import type { Secret } from '#src/secret.ts';
+import { createHttpClient } from '../kit/http-client.ts';
 import type { PayPalSettings } from './settings.ts';
 
 /** The certificates with which PayPal signs notifications, by URL. */

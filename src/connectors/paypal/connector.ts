@@ -1,6 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
+import { bodyOf, judgeProbe, turnedAway, unknownOutcome } from '../kit/provider-answer.ts';
+import { accountAt } from '../kit/provider-client.ts';
+import type { PaymentAttempt } from '../port/attempt.ts';
+import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
@@ -8,10 +10,8 @@ import type {
   Operation,
   ProviderConnection,
   ReportProblem,
-} from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { bodyOf, judgeProbe, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
-import { accountAt } from '#src/connectors/provider-client.ts';
+} from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { isErrorBody, readOrder, readTransaction } from './answers.ts';
 import { sendOrder } from './creation.ts';
 import { type Asked, CORRECTIONS, fromAnswer, fromCreation, fromOrder, fromRefund } from './from-provider.ts';

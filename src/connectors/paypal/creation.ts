@@ -1,6 +1,6 @@
-import type { AttemptFacts } from '#src/connectors/attempt.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import { type OptionalFields, sendMended } from '#src/connectors/refusal.ts';
+import type { HttpResult } from '../kit/http-client.ts';
+import { type OptionalFields, sendMended } from '../kit/refusal.ts';
+import type { AttemptFacts } from '../port/attempt.ts';
 import type { PayPalAmount } from './money.ts';
 import { refusedFields } from './refusals.ts';
 import type { PayPalSettings } from './settings.ts';

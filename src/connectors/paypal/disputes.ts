@@ -1,7 +1,7 @@
-import type { NotificationReading, NotificationSubject } from '#src/connectors/connector.ts';
-import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
-import { bodyOf } from '#src/connectors/provider-answer.ts';
 import type { Money } from '#src/money.ts';
+import { bodyOf } from '../kit/provider-answer.ts';
+import type { NotificationReading, NotificationSubject } from '../port/connector.ts';
+import type { Dispute, DisputeStage } from '../port/dispute-report.ts';
 import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
 import { notFoundOf } from './look-up.ts';
 import type { ApiRequest, Send } from './to-provider.ts';

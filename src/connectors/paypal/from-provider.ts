@@ -1,8 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
-import type { Corrections } from '#src/connectors/connector.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Movement, Outcome } from '#src/connectors/outcome.ts';
+import type { Money } from '#src/money.ts';
+import type { HttpResult } from '../kit/http-client.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
@@ -12,10 +11,11 @@ import {
   fromResult,
   isSuccess,
   withMovedMoney,
-} from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
-import { SOFT_DECLINE } from '#src/connectors/refusal.ts';
-import type { Money } from '#src/money.ts';
+} from '../kit/provider-answer.ts';
+import type { ShownAs } from '../kit/provider-client.ts';
+import { SOFT_DECLINE } from '../kit/refusal.ts';
+import type { Corrections } from '../port/connector.ts';
+import type { Movement, Outcome } from '../port/outcome.ts';
 import { type Order, providerDataOf, readOrder, type Transaction, type Unit } from './answers.ts';
 import { declineByProcessor, fromRefusal, payerLinkOf } from './refusals.ts';
 

@@ -1,7 +1,4 @@
-import type { AttemptFacts } from '#src/connectors/attempt.ts';
-import type { LookedUp, LookUp, OperationKind, Target } from '#src/connectors/connector.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { HttpResult } from '../kit/http-client.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
@@ -9,8 +6,11 @@ import {
   isTextLike,
   neverHappens,
   unknownOutcome,
-} from '#src/connectors/provider-answer.ts';
-import type { ProviderCall } from '#src/connectors/provider-client.ts';
+} from '../kit/provider-answer.ts';
+import type { ProviderCall } from '../kit/provider-client.ts';
+import type { AttemptFacts } from '../port/attempt.ts';
+import type { LookedUp, LookUp, OperationKind, Target } from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import {
   errorDataOf,
   isErrorBody,

@@ -1,9 +1,9 @@
 import { type KeyObject, verify } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
-import { fields, isTextLike, readJsonObject, textLike } from '#src/connectors/provider-answer.ts';
-import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
+import { fields, isTextLike, readJsonObject, textLike } from '../kit/provider-answer.ts';
+import { faultOfTime, forged } from '../kit/provider-signature.ts';
+import type { NotificationReading, NotificationSubject, RawNotification } from '../port/connector.ts';
 import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
 import { isPayPalHost } from './certificates.ts';
 import { disputedSubjects, refundedSubjects, reversedSubjects } from './disputes.ts';

@@ -1,7 +1,7 @@
-import { createHttpClient, type HttpClient, type HttpResult } from '#src/connectors/http-client.ts';
-import { bodyOf, fields, numberOf, textLike } from '#src/connectors/provider-answer.ts';
-import type { ProviderClient } from '#src/connectors/provider-client.ts';
 import { Secret } from '#src/secret.ts';
+import { createHttpClient, type HttpClient, type HttpResult } from '../kit/http-client.ts';
+import { bodyOf, fields, numberOf, textLike } from '../kit/provider-answer.ts';
+import type { ProviderClient } from '../kit/provider-client.ts';
 import { isErrorBody } from './answers.ts';
 import type { PayPalSettings } from './settings.ts';
 import { type ApiRequest, httpRequest, type Send } from './to-provider.ts';

@@ -1,10 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { DeclineReason } from '#src/connectors/decline.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import { readMerchantAdvice, withMerchantAdvice } from '#src/connectors/merchant-advice.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { alarmingOutcome, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
+import type { HttpResult } from '../kit/http-client.ts';
+import { readMerchantAdvice, withMerchantAdvice } from '../kit/merchant-advice.ts';
+import { alarmingOutcome, readJsonObject, unknownOutcome } from '../kit/provider-answer.ts';
+import type { ShownAs } from '../kit/provider-client.ts';
 import {
   ANOTHER_DAY,
   BY_STATUS,
@@ -13,7 +11,9 @@ import {
   refusalTable,
   refusedOutcome,
   SOON,
-} from '#src/connectors/refusal.ts';
+} from '../kit/refusal.ts';
+import type { DeclineReason } from '../port/decline.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { errorDataOf, isErrorBody, type PayPalError, readError, type Transaction } from './answers.ts';
 
 /** Columns: a declined capture's processor response code; or an error's HTTP status and first issue. */

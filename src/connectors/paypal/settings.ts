@@ -1,13 +1,13 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { PayPalConfigSchema } from '#gen/payments/config/connector_settings_pb.js';
+import type { Secret } from '#src/secret.ts';
 import {
   baseUrl,
   checkSettings,
   DEFAULT_TIMEOUT_MS,
   requiredSecret,
   type Secrets,
-} from '#src/connectors/provider-settings.ts';
-import type { Secret } from '#src/secret.ts';
+} from '../kit/provider-settings.ts';
 
 /** Settings of a connection to a PayPal account. */
 export type PayPalSettings = {

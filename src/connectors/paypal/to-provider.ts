@@ -1,13 +1,13 @@
 import type { Order } from '#gen/payments/v1/additional_data_pb.js';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import type { AttemptFacts } from '#src/connectors/attempt.ts';
-import type { Operation } from '#src/connectors/connector.ts';
-import type { HttpRequest } from '#src/connectors/http-client.ts';
-import { orderLinesOf } from '#src/connectors/order-lines.ts';
-import type { SendTarget } from '#src/connectors/provider-client.ts';
-import { stateCodeOf } from '#src/connectors/state-code.ts';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
+import type { HttpRequest } from '../kit/http-client.ts';
+import { orderLinesOf } from '../kit/order-lines.ts';
+import type { SendTarget } from '../kit/provider-client.ts';
+import { stateCodeOf } from '../kit/state-code.ts';
+import type { AttemptFacts } from '../port/attempt.ts';
+import type { Operation } from '../port/connector.ts';
 import { type PayPalAmount, toPayPalAmount } from './money.ts';
 import type { PayPalSettings } from './settings.ts';
 

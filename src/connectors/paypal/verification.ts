@@ -1,8 +1,8 @@
-import type { NotificationReading, ReadNotification } from '#src/connectors/connector.ts';
-import { bodyOf } from '#src/connectors/provider-answer.ts';
-import { forged } from '#src/connectors/provider-signature.ts';
 import type { Secret } from '#src/secret.ts';
 import { createTokenBuckets } from '#src/token-buckets.ts';
+import { bodyOf } from '../kit/provider-answer.ts';
+import { forged } from '../kit/provider-signature.ts';
+import type { NotificationReading, ReadNotification } from '../port/connector.ts';
 import { createCertificates } from './certificates.ts';
 import { withOurTransactions } from './disputes.ts';
 import { readUnverified, type Unverified } from './notifications.ts';

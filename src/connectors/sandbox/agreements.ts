@@ -1,7 +1,7 @@
-import type { WalletEnrollment } from '#src/connectors/enrollment.ts';
-import type { HttpRequest, HttpResult } from '#src/connectors/http-client.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { approvedOutcome } from '#src/connectors/provider-answer.ts';
+import type { HttpRequest, HttpResult } from '../kit/http-client.ts';
+import { approvedOutcome } from '../kit/provider-answer.ts';
+import type { WalletEnrollment } from '../port/enrollment.ts';
+import type { Outcome } from '../port/outcome.ts';
 import {
   type Asked,
   type ReadOutcome,

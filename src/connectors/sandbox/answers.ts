@@ -10,7 +10,7 @@ import {
   textLike,
   textOf,
   withRaw,
-} from '#src/connectors/provider-answer.ts';
+} from '../kit/provider-answer.ts';
 
 /** Matches the provider's ids. */
 export const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
+import type { HttpRequest } from '../kit/http-client.ts';
+import { judgeProbe, turnedAway } from '../kit/provider-answer.ts';
+import { accountAt, openProviderClient } from '../kit/provider-client.ts';
+import type { Capabilities } from '../port/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
   Operation,
   OperationKind,
   ProviderConnection,
-} from '#src/connectors/connector.ts';
-import type { HttpRequest } from '#src/connectors/http-client.ts';
-import { judgeProbe, turnedAway } from '#src/connectors/provider-answer.ts';
-import { accountAt, openProviderClient } from '#src/connectors/provider-client.ts';
+} from '../port/connector.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
 import { CORRECTIONS, fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
 import { readNotification } from './notifications.ts';

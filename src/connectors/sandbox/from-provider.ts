@@ -1,9 +1,9 @@
-import { kindOf, type PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Corrections, LookUp, Operation, OperationKind } from '#src/connectors/connector.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
-import { approvedOutcome, correcting, unknownOutcome } from '#src/connectors/provider-answer.ts';
-import { declineByScheme } from '#src/connectors/refusal.ts';
+import type { HttpResult } from '../kit/http-client.ts';
+import { approvedOutcome, correcting, unknownOutcome } from '../kit/provider-answer.ts';
+import { declineByScheme } from '../kit/refusal.ts';
+import { kindOf, type PaymentAttempt } from '../port/attempt.ts';
+import type { Corrections, LookUp, Operation, OperationKind } from '../port/connector.ts';
+import { assertNever, type Outcome } from '../port/outcome.ts';
 import type { Answer } from './answers.ts';
 import {
   type Asked,

@@ -1,4 +1,4 @@
-import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
+import type { Secret } from '#src/secret.ts';
 import {
   asIs,
   fields,
@@ -7,9 +7,9 @@ import {
   readJsonObject,
   textLike,
   uuidOf,
-} from '#src/connectors/provider-answer.ts';
-import { faultOfTimedSignature, forged } from '#src/connectors/provider-signature.ts';
-import type { Secret } from '#src/secret.ts';
+} from '../kit/provider-answer.ts';
+import { faultOfTimedSignature, forged } from '../kit/provider-signature.ts';
+import type { NotificationReading, NotificationSubject, RawNotification } from '../port/connector.ts';
 import { ID } from './answers.ts';
 
 const readEvent = fields({

@@ -1,7 +1,6 @@
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
-import type { DeclineReason } from '#src/connectors/decline.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Money } from '#src/money.ts';
+import type { HttpResult } from '../kit/http-client.ts';
 import {
   answeredAboutAnother,
   bodyOf,
@@ -12,9 +11,10 @@ import {
   readMoney,
   unknownOutcome,
   withMovedMoney,
-} from '#src/connectors/provider-answer.ts';
-import { BY_STATUS, declineBy, refusalTable, refusedOutcome } from '#src/connectors/refusal.ts';
-import type { Money } from '#src/money.ts';
+} from '../kit/provider-answer.ts';
+import { BY_STATUS, declineBy, refusalTable, refusedOutcome } from '../kit/refusal.ts';
+import type { DeclineReason } from '../port/decline.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { type Answer, isError, providerDataOf, readAnswer } from './answers.ts';
 
 /** Values that a response must match. */

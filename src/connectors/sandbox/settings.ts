@@ -1,13 +1,13 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { SandboxConfigSchema } from '#gen/payments/config/connector_settings_pb.js';
+import type { Secret } from '#src/secret.ts';
 import {
   baseUrl,
   checkSettings,
   currentSecrets,
   requiredSecret,
   type Secrets,
-} from '#src/connectors/provider-settings.ts';
-import type { Secret } from '#src/secret.ts';
+} from '../kit/provider-settings.ts';
 
 /** Settings of a connection to the sandbox provider. */
 export type SandboxSettings = {

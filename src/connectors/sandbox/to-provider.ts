@@ -2,12 +2,12 @@ import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import type { Airline, Order } from '#gen/payments/v1/additional_data_pb.js';
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
-import type { AttemptCard, PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { LookUp, Operation, OperationKind } from '#src/connectors/connector.ts';
-import type { HttpRequest } from '#src/connectors/http-client.ts';
-import { assertNever } from '#src/connectors/outcome.ts';
-import type { SendTarget } from '#src/connectors/provider-client.ts';
 import { roundMoney } from '#src/money.ts';
+import type { HttpRequest } from '../kit/http-client.ts';
+import type { SendTarget } from '../kit/provider-client.ts';
+import type { AttemptCard, PaymentAttempt } from '../port/attempt.ts';
+import type { LookUp, Operation, OperationKind } from '../port/connector.ts';
+import { assertNever } from '../port/outcome.ts';
 import type { SandboxSettings } from './settings.ts';
 
 /** Sends a request within its call's deadline. */

@@ -1,6 +1,7 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import type Stripe from 'stripe';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Money } from '#src/money.ts';
 import {
   asIs,
   each,
@@ -16,9 +17,8 @@ import {
   textLike,
   textOf,
   withoutFields,
-} from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
-import type { Money } from '#src/money.ts';
+} from '../kit/provider-answer.ts';
+import type { ShownAs } from '../kit/provider-client.ts';
 
 /** Matches PaymentIntent ids. */
 export const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;

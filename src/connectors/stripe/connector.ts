@@ -1,16 +1,16 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
+import { alarmingOutcome, bodyOf, judgeProbe, turnedAway } from '../kit/provider-answer.ts';
+import { accountAt, openProviderClient, type ProviderCall } from '../kit/provider-client.ts';
+import type { PaymentAttempt } from '../port/attempt.ts';
+import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
   Operation,
   ProviderConnection,
   ReportProblem,
-} from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { alarmingOutcome, bodyOf, judgeProbe, turnedAway } from '#src/connectors/provider-answer.ts';
-import { accountAt, openProviderClient, type ProviderCall } from '#src/connectors/provider-client.ts';
+} from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import {
   type AskedIntent,
   CORRECTIONS,

@@ -1,8 +1,7 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
-import type { Corrections } from '#src/connectors/connector.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import { assertNever, type Movement, type Outcome, type Totals } from '#src/connectors/outcome.ts';
+import type { Money } from '#src/money.ts';
+import type { HttpResult } from '../kit/http-client.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
@@ -15,9 +14,10 @@ import {
   readMoney,
   unknownOutcome,
   withMovedMoney,
-} from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
-import type { Money } from '#src/money.ts';
+} from '../kit/provider-answer.ts';
+import type { ShownAs } from '../kit/provider-client.ts';
+import type { Corrections } from '../port/connector.ts';
+import { assertNever, type Movement, type Outcome, type Totals } from '../port/outcome.ts';
 import {
   errorOf,
   type Intent,

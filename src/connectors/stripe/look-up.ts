@@ -1,14 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { LookedUp, LookUp, OperationKind } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import {
-  alarmingOutcome,
-  bodyOf,
-  isTextLike,
-  neverHappens,
-  unknownOutcome,
-} from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
+import { alarmingOutcome, bodyOf, isTextLike, neverHappens, unknownOutcome } from '../kit/provider-answer.ts';
+import type { ShownAs } from '../kit/provider-client.ts';
+import type { LookedUp, LookUp, OperationKind } from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { INTENT_ID, readFound, readIntent, readRefund, readRefunds } from './answers.ts';
 import {
   type AskedIntent,

@@ -1,5 +1,5 @@
-import { fromDecimals, toDecimals } from '#src/connectors/provider-money.ts';
 import { currencyDigits, type Money } from '#src/money.ts';
+import { fromDecimals, toDecimals } from '../kit/provider-money.ts';
 
 /**
  * Currencies that Stripe counts in whole units, and currencies that ISO 4217 counts in whole units but Stripe in

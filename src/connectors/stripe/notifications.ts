@@ -1,6 +1,4 @@
 import type Stripe from 'stripe';
-import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
-import type { DisputeStage } from '#src/connectors/dispute-report.ts';
 import {
   asIs,
   each,
@@ -12,8 +10,10 @@ import {
   textLike,
   textOf,
   uuidOf,
-} from '#src/connectors/provider-answer.ts';
-import { faultOfTimedSignature, forged } from '#src/connectors/provider-signature.ts';
+} from '../kit/provider-answer.ts';
+import { faultOfTimedSignature, forged } from '../kit/provider-signature.ts';
+import type { NotificationReading, NotificationSubject, RawNotification } from '../port/connector.ts';
+import type { DisputeStage } from '../port/dispute-report.ts';
 import { INTENT_ID, moneyOf } from './answers.ts';
 import { fromStripeMoney } from './money.ts';
 import type { StripeSettings } from './settings.ts';

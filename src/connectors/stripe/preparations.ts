@@ -1,11 +1,11 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { AttemptFacts, PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { bodyOf, readJsonObject } from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
-import { type OptionalFields, sendMended } from '#src/connectors/refusal.ts';
 import type { Money } from '#src/money.ts';
+import type { HttpResult } from '../kit/http-client.ts';
+import { bodyOf, readJsonObject } from '../kit/provider-answer.ts';
+import type { ShownAs } from '../kit/provider-client.ts';
+import { type OptionalFields, sendMended } from '../kit/refusal.ts';
+import type { AttemptFacts, PaymentAttempt } from '../port/attempt.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { errorOf, providerDataOf } from './answers.ts';
 import { declined, fromRefusal } from './refusals.ts';
 import {

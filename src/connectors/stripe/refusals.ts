@@ -1,9 +1,7 @@
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
-import { type Advice, adviceOfScheme, type DeclineReason, withAdvice } from '#src/connectors/decline.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
-import { readMerchantAdvice, withMerchantAdvice } from '#src/connectors/merchant-advice.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { bodyOf } from '#src/connectors/provider-answer.ts';
+import type { HttpResult } from '../kit/http-client.ts';
+import { readMerchantAdvice, withMerchantAdvice } from '../kit/merchant-advice.ts';
+import { bodyOf } from '../kit/provider-answer.ts';
 import {
   ANOTHER_DAY,
   BY_STATUS,
@@ -13,7 +11,9 @@ import {
   refusalTable,
   refusedOutcome,
   SOON,
-} from '#src/connectors/refusal.ts';
+} from '../kit/refusal.ts';
+import { type Advice, adviceOfScheme, type DeclineReason, withAdvice } from '../port/decline.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { errorOf, type Intent, type StripeError } from './answers.ts';
 
 /**

@@ -1,5 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { StripeConfigSchema } from '#gen/payments/config/connector_settings_pb.js';
+import type { Secret } from '#src/secret.ts';
 import {
   baseUrl,
   checkSettings,
@@ -7,8 +8,7 @@ import {
   DEFAULT_TIMEOUT_MS,
   requiredSecret,
   type Secrets,
-} from '#src/connectors/provider-settings.ts';
-import type { Secret } from '#src/secret.ts';
+} from '../kit/provider-settings.ts';
 
 /** Settings of a connection to a Stripe account. */
 export type StripeSettings = {

@@ -1,14 +1,14 @@
 import type Stripe from 'stripe';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import { type ThreeDSecure, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
-import type { AttemptFacts, Method, PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Operation } from '#src/connectors/connector.ts';
-import { encodeForm, type FormValue } from '#src/connectors/form-body.ts';
-import type { HttpRequest } from '#src/connectors/http-client.ts';
-import { phoneNumberOf } from '#src/connectors/phone-number.ts';
-import type { SendTarget } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
+import { encodeForm, type FormValue } from '../kit/form-body.ts';
+import type { HttpRequest } from '../kit/http-client.ts';
+import { phoneNumberOf } from '../kit/phone-number.ts';
+import type { SendTarget } from '../kit/provider-client.ts';
+import type { AttemptFacts, Method, PaymentAttempt } from '../port/attempt.ts';
+import type { Operation } from '../port/connector.ts';
 import type { StripeSettings } from './settings.ts';
 
 /** The API version of these requests; the account's default version does not matter. */

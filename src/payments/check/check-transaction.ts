@@ -1,6 +1,6 @@
-import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
-import type { Dispute } from '#src/connectors/dispute-report.ts';
-import type { LeasedConnection } from '#src/connectors/within-lease.ts';
+import type { LeasedConnection } from '#src/connectors/guards/within-lease.ts';
+import type { NotificationSubject, ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Dispute } from '#src/connectors/port/dispute-report.ts';
 import { newId } from '#src/new-id.ts';
 import { type LeasedCheck, postponeCheck, recheck } from '#src/store/engine/checks.ts';
 import {

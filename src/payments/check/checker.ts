@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { type LeasedConnection, withinLease } from '#src/connectors/within-lease.ts';
+import { type LeasedConnection, withinLease } from '#src/connectors/guards/within-lease.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { AGAIN, repeat } from '#src/repeat.ts';
 import { type LeasedCheck, takeDue, takeNamed } from '#src/store/engine/checks.ts';
 import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';

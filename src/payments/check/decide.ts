@@ -1,8 +1,8 @@
-import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { SignedOutcome } from '#src/connectors/connector.ts';
-import type { Dispute } from '#src/connectors/dispute-report.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome } from '#src/connectors/kit/provider-answer.ts';
+import type { Capabilities } from '#src/connectors/port/capabilities.ts';
+import type { SignedOutcome } from '#src/connectors/port/connector.ts';
+import type { Dispute } from '#src/connectors/port/dispute-report.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { Money } from '#src/money.ts';
 import type { OutcomeReport, Report } from '../model/apply.ts';
 import { isEndWithoutMoney } from '../model/closing.ts';

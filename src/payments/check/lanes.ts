@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Prompted } from '#src/store/engine/checks.ts';
 import type { NewsName } from '#src/store/tables/notifications.ts';
 

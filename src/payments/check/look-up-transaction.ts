@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import type { AttemptFacts } from '#src/connectors/attempt.ts';
-import type { Hint, LookedUp, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import { unknownOutcome } from '#src/connectors/provider-answer.ts';
-import type { LeasedConnection } from '#src/connectors/within-lease.ts';
+import type { LeasedConnection } from '#src/connectors/guards/within-lease.ts';
+import { unknownOutcome } from '#src/connectors/kit/provider-answer.ts';
+import type { AttemptFacts } from '#src/connectors/port/attempt.ts';
+import type { Hint, LookedUp, LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { attemptFacts } from '../create/payment-attempt.ts';
 import { type CheckSchedule, mayBeClosed } from '../model/schedule.ts';
 import {

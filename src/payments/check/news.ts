@@ -1,4 +1,8 @@
-import type { NotificationReading, ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
+import type {
+  NotificationReading,
+  ProviderConnection,
+  RawNotification,
+} from '#src/connectors/port/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Prompted, promptCheck } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';

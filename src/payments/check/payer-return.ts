@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Prompted, promptCheck } from '#src/store/engine/checks.ts';
 import { type Database, queriesOf } from '#src/store/engine/database.ts';

@@ -1,6 +1,6 @@
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import { openConnection } from '#src/payments/route/live-catalogue.ts';
 import { overloadErrors } from '#src/service-error.ts';
-import { openConnection } from './live-catalogue.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
 
 /** A payment's slot at the connection of its current attempt. */

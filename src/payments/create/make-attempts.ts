@@ -1,10 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import { isHard } from '#src/connectors/decline.ts';
-import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
-import { TOO_LATE, withinLease } from '#src/connectors/within-lease.ts';
+import { TOO_LATE, withinLease } from '#src/connectors/guards/within-lease.ts';
+import { isHard } from '#src/connectors/port/decline.ts';
+import { assertNever, type Outcome } from '#src/connectors/port/outcome.ts';
 import { newId } from '#src/new-id.ts';
+import { openConnection } from '#src/payments/route/live-catalogue.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { namesOf, UNNAMED } from '../model/change.ts';
@@ -13,7 +14,6 @@ import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';
 import { WAITING } from '../model/states.ts';
 import { type CallObserver, type WriteDeps, writeNextAttempt } from '../write-change.ts';
 import type { ConnectionSlot } from './connection-slots.ts';
-import { openConnection } from './live-catalogue.ts';
 import { attemptFacts, wayOfPayer } from './payment-attempt.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
 

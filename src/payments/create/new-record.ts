@@ -30,11 +30,11 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { type Money, toDecimal } from '#src/money.ts';
+import { categoryOf, type RequestedMethod, workflowOfMethod } from '#src/payments/method/payment-method.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { atConnection, setStates } from '../model/record.ts';
 import { WAITING } from '../model/states.ts';
 import { recordedAdditionalData } from './additional-data.ts';
-import { categoryOf, type RequestedMethod, workflowOfMethod } from './payment-method.ts';
 
 /** Facts about a payment before its provider is called. */
 export type PaymentFacts = {

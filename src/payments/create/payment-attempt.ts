@@ -6,10 +6,10 @@ import {
   kindOf,
   type Method,
   type PaymentAttempt,
-} from '#src/connectors/attempt.ts';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
+} from '#src/connectors/port/attempt.ts';
+import type { Capabilities } from '#src/connectors/port/capabilities.ts';
 import { parseMoney } from '#src/money.ts';
-import type { RequestedMethod } from './payment-method.ts';
+import type { RequestedMethod } from '#src/payments/method/payment-method.ts';
 
 /** The term of a connection that limits its payers. */
 type PayerTerms = Pick<Capabilities, 'redirectValidMinutes'>;

@@ -10,9 +10,15 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { type Money, parseMoney } from '#src/money.ts';
 import { newId } from '#src/new-id.ts';
+import { type CardDeps, readCard, walletFingerprint } from '#src/payments/method/payer-card.ts';
+import { readMethod } from '#src/payments/method/payment-method.ts';
+import { cardToVault } from '#src/payments/method/vault-card.ts';
+import { chooseRoute } from '#src/payments/route/choose-route.ts';
+import { type LiveCatalogue, openConnection } from '#src/payments/route/live-catalogue.ts';
+import { routingFacts } from '#src/payments/route/routing-facts.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import type { Claim } from '#src/store/engine/claim-payment.ts';
@@ -25,17 +31,11 @@ import { type CheckSchedule, leaseS } from '../model/schedule.ts';
 import { WAITING } from '../model/states.ts';
 import { type PayerHashKeys, payerHashes } from '../payer-hashes.ts';
 import { columnsOfMethod, encodeRecord } from '../stored-record.ts';
-import { chooseRoute } from './choose-route.ts';
-import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
 import { newRecord } from './new-record.ts';
-import { type CardDeps, readCard, walletFingerprint } from './payer-card.ts';
 import { withChoices } from './payer-choices.ts';
 import { firstAttempt } from './payment-attempt.ts';
-import { readMethod } from './payment-method.ts';
-import { routingFacts } from './routing-facts.ts';
 import { hasTerms, requestInSession, requireMethodInSession } from './session-terms.ts';
 import { findReferences, publicKeyAlone, requireNothingStored } from './stored-references.ts';
-import { cardToVault } from './vault-card.ts';
 
 /** Dependencies of preparePayment. */
 export type PrepareDeps = CardDeps &

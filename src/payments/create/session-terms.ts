@@ -1,11 +1,11 @@
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { parseMoney } from '#src/money.ts';
+import { notAvailable, type RequestedMethod } from '#src/payments/method/payment-method.ts';
+import { readMetadata } from '#src/payments/request/metadata.ts';
 import { type FieldError, invalidField, invalidParameters } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { MAX_SESSION_PAYMENTS } from '#src/store/tables/single-uses.ts';
-import { readMetadata } from './metadata.ts';
-import { notAvailable, type RequestedMethod } from './payment-method.ts';
 
 /**
  * Checks a request against the terms of its checkout session, and fills absent fields from them.

@@ -1,5 +1,5 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
+import { assertNever, type Outcome } from '#src/connectors/port/outcome.ts';
 import { attemptChange, isStillOpen } from './attempt.ts';
 import { type Books, movedMoney, type OperationType } from './books.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED, type Unapplied } from './change.ts';

@@ -1,6 +1,6 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, reopenedSession } from './change.ts';
 import { eventOf } from './event.ts';
 import { recordOutcome } from './record.ts';

@@ -1,4 +1,4 @@
-import type { Capabilities } from '#src/connectors/capabilities.ts';
+import type { Capabilities } from '#src/connectors/port/capabilities.ts';
 import { formatMoney, type Money } from '#src/money.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 

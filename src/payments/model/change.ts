@@ -1,5 +1,5 @@
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { Books } from './books.ts';
 import type { TransactionRow } from './state.ts';
 

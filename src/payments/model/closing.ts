@@ -5,7 +5,7 @@ import {
   Transaction_Category,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED } from './change.ts';
 import { eventOf } from './event.ts';
 import { transactionOf } from './operation-record.ts';

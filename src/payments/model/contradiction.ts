@@ -1,4 +1,4 @@
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { TransactionInState, TransactionRow } from './state.ts';
 
 /**

@@ -5,7 +5,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
+import type { Dispute, DisputeStage } from '#src/connectors/port/dispute-report.ts';
 import { type Money, toDecimal } from '#src/money.ts';
 import type { Books } from './books.ts';
 import { addedTo, type Change, NOTHING_ELSE, type Unapplied } from './change.ts';

@@ -1,7 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { Movement, Outcome, Totals } from '#src/connectors/outcome.ts';
+import type { Capabilities } from '#src/connectors/port/capabilities.ts';
+import type { Movement, Outcome, Totals } from '#src/connectors/port/outcome.ts';
 import type { Money } from '#src/money.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Books, leftToCapture, leftToRefund } from './books.ts';

@@ -10,7 +10,7 @@ import {
   Transaction_Type,
   TransactionSchema,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { toDecimal } from '#src/money.ts';
 import { type Books, booksAfter, leftToRefund, type OperationType, type PlannedOperation } from './books.ts';
 import { currentStates, transactionStates, WAITING } from './states.ts';

@@ -9,7 +9,7 @@ import {
   type Transaction,
   Transaction_Status,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type States, shownTransaction, statesOf, WAITING } from './states.ts';
 
 /**

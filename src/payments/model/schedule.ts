@@ -1,5 +1,5 @@
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 
 /** Times at which unknown outcomes are checked. */
 export type CheckSchedule = {

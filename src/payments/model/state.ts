@@ -4,8 +4,8 @@ import {
   Payment_SubStatus_Value,
   type ProviderData,
 } from '#gen/payments/v1/payment_pb.js';
-import type { MethodKind } from '#src/connectors/capabilities.ts';
-import type { Target } from '#src/connectors/connector.ts';
+import type { MethodKind } from '#src/connectors/port/capabilities.ts';
+import type { Target } from '#src/connectors/port/connector.ts';
 import type { Books, OperationType } from './books.ts';
 
 /*

@@ -7,8 +7,8 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import { declineOf } from '#src/connectors/decline.ts';
-import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
+import { declineOf } from '#src/connectors/port/decline.ts';
+import { assertNever, type Outcome } from '#src/connectors/port/outcome.ts';
 import { type Books, leftToRefund, type OperationType } from './books.ts';
 
 /** The states of a payment and its transaction after an outcome. */

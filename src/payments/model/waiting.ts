@@ -1,6 +1,6 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { isOpenAttempt, payerMustAct, shownOf, type TransactionInState } from './state.ts';
 
 /** The outcome of a query to a provider without a look-up. Nothing was sent that could take money. */

@@ -1,6 +1,6 @@
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { type LeasedConnection, withinLease } from '#src/connectors/within-lease.ts';
+import { type LeasedConnection, withinLease } from '#src/connectors/guards/within-lease.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { newId } from '#src/new-id.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';

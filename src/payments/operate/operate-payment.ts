@@ -1,4 +1,4 @@
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { findOperation, findOperationByKey, type OperationHolder } from '#src/store/tables/operation-keys.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';

@@ -6,8 +6,8 @@ import {
   CapturePaymentRequestSchema,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
+import { requireAmount } from '#src/payments/request/check-request.ts';
 import type { Caller } from '../caller.ts';
-import { requireAmount } from '../create/check-request.ts';
 import { OPERATION_FORM, requestHasher } from '../keys/request-hash.ts';
 import type { KeyedResponse } from '../keys/stored-response.ts';
 import { planUndoingCancel, requireNoAmount, undoingType } from '../model/books.ts';

@@ -1,4 +1,4 @@
-import type { MethodKind } from '#src/connectors/capabilities.ts';
+import type { MethodKind } from '#src/connectors/port/capabilities.ts';
 import { MAX_SESSION_PAYMENTS, type SessionUse, usingOnce } from '../tables/single-uses.ts';
 import type { Database } from './database.ts';
 import {

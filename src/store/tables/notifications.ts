@@ -1,4 +1,4 @@
-import type { Dispute } from '#src/connectors/dispute-report.ts';
+import type { Dispute } from '#src/connectors/port/dispute-report.ts';
 import type { PauseByAge } from '#src/payments/model/schedule.ts';
 import type { Database, Nullable, Queries } from '../engine/database.ts';
 import { DUE, takeDueRows, takeFound, takeWith } from '../engine/due-work.ts';

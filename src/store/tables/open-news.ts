@@ -1,4 +1,4 @@
-import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
+import type { Dispute, DisputeStage } from '#src/connectors/port/dispute-report.ts';
 import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
 import { keyOf, type NewsKind, type NewsName } from './notifications.ts';

@@ -1,7 +1,11 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { adyenConnector } from '#src/connectors/adyen/connector.ts';
-import type { CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { NotificationReading, ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
+import type { CardOptions, PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type {
+  NotificationReading,
+  ProviderConnection,
+  RawNotification,
+} from '#src/connectors/port/connector.ts';
 import { Secret } from '#src/secret.ts';
 import { cardAttempt } from '../attempts.ts';
 import { connect, type UnderTest, underTest } from '../under-test.ts';

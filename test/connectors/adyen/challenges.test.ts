@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { BrowserInfoSchema, CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { isTechnicalCancelTaken } from '#src/connectors/adyen/from-provider.ts';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { lookUpOf } from '../attempts.ts';
 import { openedForEach } from '../under-test.ts';
 import { BROWSER, cardWith, openAdyen, subjectOf } from './adyen-under-test.ts';

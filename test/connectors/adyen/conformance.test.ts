@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { adyenConnector } from '#src/connectors/adyen/connector.ts';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { cardAttempt, lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
 import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';

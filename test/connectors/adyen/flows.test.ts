@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
 import { type AdyenUnderTest, cardWith, connectAdyen, openAdyen, subjectOf } from './adyen-under-test.ts';
 

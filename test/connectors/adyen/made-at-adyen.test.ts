@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { NotificationSubject } from '#src/connectors/connector.ts';
+import type { NotificationSubject } from '#src/connectors/port/connector.ts';
 import { connectAdyen, read } from './adyen-under-test.ts';
 import { notificationOf } from './fake-notifications.ts';
 

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { NotificationSubject } from '#src/connectors/connector.ts';
+import type { NotificationSubject } from '#src/connectors/port/connector.ts';
 import { Secret } from '#src/secret.ts';
 import { connectAdyen, read, SECRETS, subjectOf } from './adyen-under-test.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY, notificationOf } from './fake-notifications.ts';

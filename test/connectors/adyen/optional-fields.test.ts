@@ -4,7 +4,7 @@ import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { readSettings } from '#src/connectors/adyen/settings.ts';
 import { paymentRequest } from '#src/connectors/adyen/to-provider.ts';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { additionalData, redirectAttempt } from '../attempts.ts';
 import { cardWith, SECRETS } from './adyen-under-test.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readAnswer } from '#src/connectors/adyen/answers.ts';
 import { fromRefusal, meaningOf } from '#src/connectors/adyen/refusals.ts';
-import { declineOf } from '#src/connectors/decline.ts';
+import { declineOf } from '#src/connectors/port/decline.ts';
 
 /** Adyen's refusal reasons as documented in July 2026: code, ISO 8583, the merchant's code, hard, text. */
 const ROWS: readonly (readonly [code: string, iso: string, unified: string, hard: boolean, text: string])[] =

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
-import type { CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { CardOptions, PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { additionalData, lookUpOf, operationOn, redirectAttempt } from '../attempts.ts';
 import { type AdyenUnderTest, BROWSER, cardWith, openAdyen } from './adyen-under-test.ts';
 

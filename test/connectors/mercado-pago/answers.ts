@@ -1,5 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 
 export const PREFERENCE_ID = '123456789-0b2b5f0e-6b0e-4d0c-9a53-5a6f3b1f4c11';
 export const PAYMENT_ID = 1_312_345_678;

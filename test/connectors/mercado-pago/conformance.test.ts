@@ -3,7 +3,7 @@ import { readPayment, readRefund } from '#src/connectors/mercado-pago/answers.ts
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
 import { fromRefund } from '#src/connectors/mercado-pago/from-provider.ts';
 import { fromPayments } from '#src/connectors/mercado-pago/payments.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { lookUpOf, lookUpOfOperation } from '../attempts.ts';
 import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';

@@ -2,7 +2,6 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import type { OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { readSettings } from '#src/connectors/mercado-pago/settings.ts';
 import {
   closePreference,
@@ -15,6 +14,7 @@ import {
   searchPayments,
   type Target,
 } from '#src/connectors/mercado-pago/to-provider.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { additionalData } from '../attempts.ts';
 import golden from './golden-requests.json' with { type: 'json' };
 import { attemptInPesos, SECRETS } from './mercado-pago-under-test.ts';

@@ -1,6 +1,6 @@
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Operation } from '#src/connectors/connector.ts';
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { Operation } from '#src/connectors/port/connector.ts';
 import { Secret } from '#src/secret.ts';
 import { operationOn, redirectAttempt } from '../attempts.ts';
 import { connect, lookUp, type UnderTest, underTest } from '../under-test.ts';

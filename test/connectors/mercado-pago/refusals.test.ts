@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { declineOf } from '#src/connectors/decline.ts';
 import { readPayment } from '#src/connectors/mercado-pago/answers.ts';
 import { fromFailed, fromPayments } from '#src/connectors/mercado-pago/payments.ts';
 import { meaningOf } from '#src/connectors/mercado-pago/refusals.ts';
+import { declineOf } from '#src/connectors/port/decline.ts';
 import { paymentAnswer } from './answers.ts';
 import { attemptInPesos } from './mercado-pago-under-test.ts';
 

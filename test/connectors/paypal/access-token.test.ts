@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { HttpResult } from '#src/connectors/http-client.ts';
+import type { HttpResult } from '#src/connectors/kit/http-client.ts';
 import { createAccessTokens } from '#src/connectors/paypal/paypal-client.ts';
 import { Secret } from '#src/secret.ts';
 import { SECRETS } from './paypal-under-test.ts';

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Operation } from '#src/connectors/connector.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { Operation } from '#src/connectors/port/connector.ts';
 
 export const ORDER_ID = '5O190127TN364715T';
 export const CAPTURE_ID = '3C679366HH908993F';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { NotificationSubject } from '#src/connectors/connector.ts';
+import type { NotificationSubject } from '#src/connectors/port/connector.ts';
 import { openedForEach } from '../under-test.ts';
 import { DISPUTED_CAPTURE, disputeEvent, resolved, reversalEvent, usd } from './fake-disputes.ts';
 import { failure, type Json } from './fake-ledger.ts';

@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
-import type { RawNotification } from '#src/connectors/connector.ts';
+import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { startSite } from '../../support/site.ts';
 import { createFakeLedger, type FakeAnswer, type Json } from './fake-ledger.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readMoney } from '#src/connectors/kit/provider-answer.ts';
 import { toPayPalAmount } from '#src/connectors/paypal/money.ts';
-import { readMoney } from '#src/connectors/provider-answer.ts';
 import { CURRENCIES, currencyDigits, parseMoney } from '#src/money.ts';
 
 const SUPPORTED =

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RawNotification } from '#src/connectors/connector.ts';
+import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { redirectAttempt } from '../attempts.ts';
 import { openedForEach } from '../under-test.ts';
 import type { Json } from './fake-ledger.ts';

@@ -2,9 +2,9 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import type { OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { readSettings } from '#src/connectors/paypal/settings.ts';
 import { createOrder, refundCapture } from '#src/connectors/paypal/to-provider.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { additionalData, redirectAttempt } from '../attempts.ts';
 import { SECRETS } from './paypal-under-test.ts';
 

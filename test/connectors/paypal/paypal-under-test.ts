@@ -1,8 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
 import { paypalConnector } from '#src/connectors/paypal/connector.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { Secret } from '#src/secret.ts';
 import { lookUpOf, redirectAttempt } from '../attempts.ts';
 import { connect, type UnderTest, underTest } from '../under-test.ts';

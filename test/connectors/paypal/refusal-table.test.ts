@@ -1,11 +1,11 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { declineOf } from '#src/connectors/decline.ts';
+import { unknownOutcome } from '#src/connectors/kit/provider-answer.ts';
 import { readOrder } from '#src/connectors/paypal/answers.ts';
 import { fromAnswer, fromOrder } from '#src/connectors/paypal/from-provider.ts';
 import { declineByProcessor } from '#src/connectors/paypal/refusals.ts';
-import { unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { declineOf } from '#src/connectors/port/decline.ts';
 import { redirectAttempt } from '../attempts.ts';
 import { CHECKOUT_URL, capturedAnswer, errorAnswer } from './answers.ts';
 

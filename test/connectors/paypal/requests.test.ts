@@ -2,7 +2,7 @@ import { type Schema, validateAndMap, validateAndUnmap } from '@apimatic/schema'
 import { create } from '@bufbuild/protobuf';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { additionalData, operationOn, redirectAttempt } from '../attempts.ts';
 import { lookUp, lookUpOperation } from '../under-test.ts';
 import type { Seen } from './fake-paypal.ts';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RawNotification } from '#src/connectors/connector.ts';
 import { trustedKey } from '#src/connectors/paypal/certificates.ts';
+import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { openedForEach } from '../under-test.ts';
 import { FAKE_CHAINS, FAKE_ROOT_FILE, FAKE_WEBHOOK_ID } from './fake-paypal.ts';
 import { openPayPal } from './paypal-under-test.ts';

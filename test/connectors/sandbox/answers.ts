@@ -1,5 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 
 /** The text after the prefix of every identifier here. */
 export const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';

@@ -1,4 +1,4 @@
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { fromOperation } from '#src/connectors/sandbox/from-provider.ts';
 import { Secret } from '#src/secret.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MAGIC_CARDS } from '#sandbox/magic-cards.ts';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { Secret } from '#src/secret.ts';
 import {

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signatureOf } from '#sandbox/signature.ts';
-import type { ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
+import type { ProviderConnection, RawNotification } from '#src/connectors/port/connector.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { Secret } from '#src/secret.ts';
 import { API_KEY, type ProviderUnderTest, startProvider } from '../../sandbox/provider-under-test.ts';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 
 export const INTENT_ID = 'pi_3NqA1x2eZvKYlo2C1abcdefg';
 export const REFUND_ID = 're_3NqA1x2eZvKYlo2C1abcdefg';

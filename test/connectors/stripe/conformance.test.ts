@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { stripeConnector } from '#src/connectors/stripe/connector.ts';
 import { fromRefund } from '#src/connectors/stripe/from-provider.ts';
 import { Secret } from '#src/secret.ts';

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { cardAttempt } from '../attempts.ts';
 import { openedForEach } from '../under-test.ts';
 import { TEST_CARDS } from './fake-wire.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { LookUp } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { LookUp } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { withClockAhead } from '../../support/process-clock.ts';
 import { cardAttempt, operationOn } from '../attempts.ts';
 import { lookUpOperation, openedForEach } from '../under-test.ts';

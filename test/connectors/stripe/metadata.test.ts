@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { cardAttempt, operationOn } from '../attempts.ts';
 import { lookUpOperation, openedForEach } from '../under-test.ts';
 import { refusal } from './answers.ts';

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import Stripe from 'stripe';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { NotificationReading } from '#src/connectors/connector.ts';
+import type { NotificationReading } from '#src/connectors/port/connector.ts';
 import { readEvent } from '#src/connectors/stripe/notifications.ts';
 import { Secret } from '#src/secret.ts';
 import { cardAttempt } from '../attempts.ts';

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import { declineOf } from '#src/connectors/decline.ts';
+import { declineOf } from '#src/connectors/port/decline.ts';
 import { readIntent } from '#src/connectors/stripe/answers.ts';
 import { declined, meaningOf } from '#src/connectors/stripe/refusals.ts';
 

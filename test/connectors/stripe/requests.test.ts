@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import {
   type CardMethod,
   intentFields,

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { LookUp } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { CardOptions, PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { LookUp } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { stripeConnector } from '#src/connectors/stripe/connector.ts';
 import { Secret } from '#src/secret.ts';
 import { cardAttempt } from '../attempts.ts';

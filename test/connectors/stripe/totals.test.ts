@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CardOptions } from '#src/connectors/attempt.ts';
+import type { CardOptions } from '#src/connectors/port/attempt.ts';
 import { cardAttempt, operationOn } from '../attempts.ts';
 import { openedForEach } from '../under-test.ts';
 import { AUTHORIZE, cardWith, lookUp, openStripe, paid } from './stripe-under-test.ts';

@@ -1,4 +1,4 @@
-import type { RawNotification } from '#src/connectors/connector.ts';
+import type { RawNotification } from '#src/connectors/port/connector.ts';
 import type { Currency } from '../orders.ts';
 
 /** Features that a case may need, each with the reason to skip a provider that lacks it. */

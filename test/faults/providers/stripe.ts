@@ -1,4 +1,4 @@
-import type { RawNotification } from '#src/connectors/connector.ts';
+import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { FAKE_API_KEY, FAKE_WEBHOOK_SECRET, startFakeStripe } from '../../connectors/stripe/fake-stripe.ts';
 import { DECLINED_AT_ACQUIRER_ONE } from '../orders.ts';
 import { type Dialect, startFront } from './front.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { DisputeStage } from '#src/connectors/dispute-report.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { DisputeStage } from '#src/connectors/port/dispute-report.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { Report } from '#src/payments/model/apply.ts';
 import type { OperationType } from '#src/payments/model/books.ts';
 import type { PaymentState } from '#src/payments/model/state.ts';

@@ -7,7 +7,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { apply, type Report } from '#src/payments/model/apply.ts';
 import { attemptChange } from '#src/payments/model/attempt.ts';
 import {

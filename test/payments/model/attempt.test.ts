@@ -7,7 +7,7 @@ import {
   Transaction_Category,
   Transaction_Status,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { attemptChange } from '#src/payments/model/attempt.ts';
 import { attemptToClaim } from '../../support/open-attempts.ts';
 import { APPROVED, declined, NOT_SENT, PENDING, UNKNOWN } from '../attempt-outcomes.ts';

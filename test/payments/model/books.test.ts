@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/port/capabilities.ts';
 import type { Money } from '#src/money.ts';
 import {
   type Books,

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { OperationType } from '#src/payments/model/books.ts';
 import type { PaymentState } from '#src/payments/model/state.ts';
 import { APPROVED, approved, BASE_ID, begun, claimed, learned } from './kept-payment.ts';

@@ -5,7 +5,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
+import type { Dispute, DisputeStage } from '#src/connectors/port/dispute-report.ts';
 import type { Change } from '#src/payments/model/change.ts';
 import type { DisputeReport } from '#src/payments/model/disputes.ts';
 import type { PaymentState } from '#src/payments/model/state.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { Payment_Status, Transaction_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
-import type { Totals } from '#src/connectors/outcome.ts';
+import type { Totals } from '#src/connectors/port/outcome.ts';
 import type { OperationType } from '#src/payments/model/books.ts';
 import type { Change } from '#src/payments/model/change.ts';
 import {

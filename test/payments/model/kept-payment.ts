@@ -8,8 +8,8 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/port/capabilities.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { apply, type Report } from '#src/payments/model/apply.ts';
 import type { OperationType, PlannedOperation } from '#src/payments/model/books.ts';
 import type { AddedTransaction, Change, Unapplied } from '#src/payments/model/change.ts';

@@ -8,7 +8,7 @@ import {
   Transaction_Type,
   TransactionSchema,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { apply } from '#src/payments/model/apply.ts';
 import type { OperationType } from '#src/payments/model/books.ts';
 import type { Change } from '#src/payments/model/change.ts';

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { DisputeStage } from '#src/connectors/dispute-report.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { DisputeStage } from '#src/connectors/port/dispute-report.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { Report } from '#src/payments/model/apply.ts';
 import type { OperationType } from '#src/payments/model/books.ts';
 import type { Change } from '#src/payments/model/change.ts';

@@ -12,7 +12,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { eventOf } from '#src/payments/model/event.ts';
 import { atConnection, recordOutcome, withAttempt } from '#src/payments/model/record.ts';
 import { APPROVED, declined, NOT_SENT } from '../attempt-outcomes.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import {
   approvedPauseS,
   heldPauseS,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { reportOfOwnMoney } from '#src/payments/model/contradiction.ts';
 import type { PaymentState, TransactionInState, TransactionRow } from '#src/payments/model/state.ts';
 import { APPROVED, approved, begun, claimed } from './kept-payment.ts';

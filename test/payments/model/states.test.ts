@@ -9,8 +9,8 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import { declineOf } from '#src/connectors/decline.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import { declineOf } from '#src/connectors/port/decline.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { Books } from '#src/payments/model/books.ts';
 import { currentStates, shownTransaction, statesOf, transactionStates } from '#src/payments/model/states.ts';
 import { TOLD } from '../attempt-outcomes.ts';

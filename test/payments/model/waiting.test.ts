@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { Payment_Status, Payment_SubStatus_Value, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { TransactionInState, TransactionRow } from '#src/payments/model/state.ts';
 import { endOf, isNothingNew, NO_LOOK_UP, timeLeftMs, withoutLookUp } from '#src/payments/model/waiting.ts';
 import { APPROVED, claimed } from './kept-payment.ts';

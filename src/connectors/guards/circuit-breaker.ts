@@ -1,6 +1,6 @@
+import type { ProviderConnection } from '../port/connector.ts';
+import { assertNever, type Outcome } from '../port/outcome.ts';
 import { type BreakerSettings, type CircuitState, createCircuit } from './circuit.ts';
-import type { ProviderConnection } from './connector.ts';
-import { assertNever, type Outcome } from './outcome.ts';
 import { aroundCalls, BEGINS } from './provider-calls.ts';
 
 /** A connection's health, judged by the outcomes of its calls. */

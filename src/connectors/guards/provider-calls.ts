@@ -1,5 +1,5 @@
-import type { ProviderConnection } from './connector.ts';
-import type { Outcome } from './outcome.ts';
+import type { ProviderConnection } from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 
 /** The methods of a connection that call the provider and return an outcome. */
 export type CallName = {

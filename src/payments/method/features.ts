@@ -1,8 +1,8 @@
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { type CardOptions, kindOf, type Method } from '#src/connectors/attempt.ts';
-import type { Capabilities, MethodKind } from '#src/connectors/capabilities.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { type CardOptions, kindOf, type Method } from '#src/connectors/port/attempt.ts';
+import type { Capabilities, MethodKind } from '#src/connectors/port/capabilities.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { describeFields, fieldRefusal, ServiceError } from '#src/service-error.ts';
 
 /** A feature that a payment needs and a connection lacks. */

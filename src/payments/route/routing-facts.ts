@@ -4,7 +4,7 @@ import type { CardData } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
-import { categoryOf, type RequestedMethod, workflowOfMethod } from './payment-method.ts';
+import { categoryOf, type RequestedMethod, workflowOfMethod } from '#src/payments/method/payment-method.ts';
 
 /**
  * Returns the facts about a valid request that conditions are evaluated on.

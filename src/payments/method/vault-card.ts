@@ -2,6 +2,7 @@ import { toBinary } from '@bufbuild/protobuf';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { newId } from '#src/new-id.ts';
+import type { References } from '#src/payments/create/stored-references.ts';
 import { fieldRefusal } from '#src/service-error.ts';
 import type { Claim } from '#src/store/engine/claim-payment.ts';
 import type { Database, Queries } from '#src/store/engine/database.ts';
@@ -12,7 +13,6 @@ import {
   MAX_METHODS,
 } from '#src/store/tables/stored-methods.ts';
 import type { CardDeps, PayerCard } from './payer-card.ts';
-import type { References } from './stored-references.ts';
 
 /**
  * Determines how an approval affects stored methods: the payment uses a stored method, stores its card as a new one, or

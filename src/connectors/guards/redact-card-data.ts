@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { passesLuhn } from '#src/luhn.ts';
-import type { AttemptCard } from './attempt.ts';
+import type { AttemptCard } from '../port/attempt.ts';
 
 /** Functions that remove card data from a provider's data and limit its size. */
 export type Redactor = {

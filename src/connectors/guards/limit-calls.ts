@@ -1,6 +1,6 @@
 import { createSlots } from '#src/slots.ts';
-import type { ProviderConnection } from './connector.ts';
-import type { Outcome } from './outcome.ts';
+import type { ProviderConnection } from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { aroundCalls, BEGINS } from './provider-calls.ts';
 
 /** Share of the slots that payments may take; the rest is left to captures, cancels, refunds and look-ups. */

@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { AttemptCard } from './attempt.ts';
-import type { NotificationReading, ProviderConnection } from './connector.ts';
-import type { Outcome } from './outcome.ts';
-import { alarmingOutcome } from './provider-answer.ts';
+import { alarmingOutcome } from '../kit/provider-answer.ts';
+import type { AttemptCard } from '../port/attempt.ts';
+import type { NotificationReading, ProviderConnection } from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { aroundCalls, type CallArgument } from './provider-calls.ts';
 import { createRedactor, type Redactor } from './redact-card-data.ts';
 

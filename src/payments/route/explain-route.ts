@@ -12,18 +12,18 @@ import {
 import type { CardData } from '#gen/payments/v1/payment_method_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
-import type { ConnectionHealth } from '#src/connectors/circuit-breaker.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ConnectionHealth } from '#src/connectors/guards/circuit-breaker.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { BinTable } from '#src/payments/method/bin-table.ts';
+import { cardData } from '#src/payments/method/card.ts';
+import { describeLack } from '#src/payments/method/features.ts';
+import { type RequestedMethod, readMethod } from '#src/payments/method/payment-method.ts';
 import { drawSeed, type Signals } from '#src/routing/order-targets.ts';
 import type { ReadyRoute } from '#src/routing/router.ts';
 import type { VaultedToken } from '#src/store/tables/stored-objects.ts';
-import type { BinTable } from '../create/bin-table.ts';
-import { cardData } from '../create/card.ts';
-import { findWay, type Way } from '../create/choose-route.ts';
-import { describeLack } from '../create/features.ts';
-import type { LiveCatalogue } from '../create/live-catalogue.ts';
-import { type RequestedMethod, readMethod } from '../create/payment-method.ts';
-import { routingFacts } from '../create/routing-facts.ts';
+import { findWay, type Way } from './choose-route.ts';
+import type { LiveCatalogue } from './live-catalogue.ts';
+import { routingFacts } from './routing-facts.ts';
 
 /** The parts of a catalogue that an explanation uses. */
 export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'> & {

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '#src/secret.ts';
-import type { NotificationReading } from './connector.ts';
+import type { NotificationReading } from '../port/connector.ts';
 
 /** Builds the reading of a forged notification. */
 export function forged(detail: string): Extract<NotificationReading, { kind: 'forged' }> {

@@ -1,9 +1,9 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import { type Money, parseMoney } from '#src/money.ts';
-import type { ReportProblem } from './connector.ts';
+import type { ReportProblem } from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import type { HttpResult } from './http-client.ts';
-import type { Outcome } from './outcome.ts';
 
 /** Maximum nesting depth of a response; real responses reach eight. */
 const MAX_DEPTH = 64;

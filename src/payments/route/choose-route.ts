@@ -1,10 +1,10 @@
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
+import { type Capable, type Lack, lacksAt, notOffered } from '#src/payments/method/features.ts';
+import type { RequestedMethod } from '#src/payments/method/payment-method.ts';
 import type { ChosenRoute, Router } from '#src/routing/router.ts';
 import { fieldRefusal } from '#src/service-error.ts';
-import { type Capable, type Lack, lacksAt, notOffered } from './features.ts';
-import type { RequestedMethod } from './payment-method.ts';
 
 /**
  * Chooses the way of a payment that must have one.

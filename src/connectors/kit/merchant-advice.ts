@@ -1,4 +1,4 @@
-import { type Advice, type DeclineReason, withAdvice } from './decline.ts';
+import { type Advice, type DeclineReason, withAdvice } from '../port/decline.ts';
 
 const DAY_HOURS = 24;
 const later = (laterHours: number): Advice => ({ laterHours });

@@ -13,7 +13,7 @@ import {
 } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import type { CardOptions, Method } from '#src/connectors/attempt.ts';
+import type { CardOptions, Method } from '#src/connectors/port/attempt.ts';
 import { fieldRefusal, invalidField, notAllowed, type ServiceError, unknownId } from '#src/service-error.ts';
 import type { StoredToken } from '#src/store/tables/one-time-tokens.ts';
 import type { StoredObjects, VaultedToken } from '#src/store/tables/stored-objects.ts';

@@ -1,6 +1,6 @@
-import { type Advice, adviceOfScheme, type DeclineReason } from './decline.ts';
+import { type Advice, adviceOfScheme, type DeclineReason } from '../port/decline.ts';
+import type { Outcome } from '../port/outcome.ts';
 import type { HttpResult } from './http-client.ts';
-import type { Outcome } from './outcome.ts';
 import { unknownOutcome } from './provider-answer.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
 import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
-import type { AttemptCard, Method } from '#src/connectors/attempt.ts';
+import type { AttemptCard, Method } from '#src/connectors/port/attempt.ts';
 import { Secret } from '#src/secret.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { StoredToken } from '#src/store/tables/one-time-tokens.ts';

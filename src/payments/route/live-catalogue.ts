@@ -1,10 +1,10 @@
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
+import type { BinTable } from '#src/payments/method/bin-table.ts';
+import type { MethodTypes } from '#src/payments/method/payment-method.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import type { Router } from '#src/routing/router.ts';
-import type { BinTable } from './bin-table.ts';
-import type { MethodTypes } from './payment-method.ts';
 
 /** The catalogue in force, with open connections. */
 export type LiveCatalogue = {

@@ -1,5 +1,5 @@
 import type { Secret } from '#src/secret.ts';
-import type { ProviderConnection } from './connector.ts';
+import type { ProviderConnection } from '../port/connector.ts';
 import {
   createHttpClient,
   type HttpClientOptions,

@@ -1,6 +1,6 @@
-import type { ProviderConnection } from './connector.ts';
-import type { Outcome } from './outcome.ts';
-import { unknownOutcome } from './provider-answer.ts';
+import { unknownOutcome } from '../kit/provider-answer.ts';
+import type { ProviderConnection } from '../port/connector.ts';
+import type { Outcome } from '../port/outcome.ts';
 import { aroundCalls, BEGINS } from './provider-calls.ts';
 
 /**

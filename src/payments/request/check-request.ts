@@ -29,10 +29,10 @@ import {
   roundMoney,
   whyNoDecimal,
 } from '#src/money.ts';
+import { hasThreeDSecureResults, isCodeAlone } from '#src/payments/method/payment-method.ts';
 import { type FieldError, faultsOf, invalidParameters, type Report } from '#src/service-error.ts';
 import { canonicalDecimal } from '#src/wire/canonical-decimal.ts';
 import { checkValues } from './check-values.ts';
-import { hasThreeDSecureResults, isCodeAlone } from './payment-method.ts';
 
 /** All ISO 3166-1 alpha-2 country codes, without Kosovo's user-assigned XK, which the package adds. */
 export const COUNTRIES: ReadonlySet<string> = new Set(
