@@ -1,10 +1,11 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { notified } from '../support/news.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
+import { clock, onMovedClock } from '../support/process-clock.ts';
 import {
   APPROVED,
   asked,
@@ -22,18 +23,10 @@ import {
 } from './recovery-under-test.ts';
 
 onOwnDatabase();
+onMovedClock();
 
 const DEADLINE_MS = 1_000;
 const LEASE_MARGIN_MS = 1_000;
-let aheadMs = 0;
-beforeEach(() => {
-  aheadMs = 0;
-  const now = performance.now.bind(performance);
-  vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const UNSETTLED = 'SELECT count(*)::integer AS open FROM notification WHERE settled_at IS NULL';
 
@@ -49,7 +42,7 @@ it('a check makes no call that could be in progress when its lease ends, and kee
   const endedAfterMs: number[] = [];
   // Every call takes until its deadline, and every look-up needs two.
   const slow = (outcome: Outcome) => async (): Promise<Outcome> => {
-    aheadMs += DEADLINE_MS;
+    clock.aheadMs += DEADLINE_MS;
     endedAfterMs.push(performance.now() - begunAtMs);
     return outcome;
   };
@@ -66,7 +59,7 @@ it('a check that learns ever more looks up again only while its lease has time f
   const attempt = await claimAttempt(database);
   let lookUps = 0;
   const slow = async (): Promise<Outcome> => {
-    aheadMs += DEADLINE_MS;
+    clock.aheadMs += DEADLINE_MS;
     lookUps += 1;
     return { ...APPROVED, totals: { captured: 100n * BigInt(lookUps), refunded: 0n } } as Outcome;
   };
@@ -83,7 +76,7 @@ it('a check whose process was delayed beyond its lease makes no call, and leaves
   const attempt = await claimAttempt(database);
   const query = async (...[statement, values]: Parameters<Database['query']>) => {
     const result = await database.query(statement, values);
-    if (statement.name === 'take_due_transactions') aheadMs += 120_000;
+    if (statement.name === 'take_due_transactions') clock.aheadMs += 120_000;
     return result;
   };
   const deps = { ...depsOf(APPROVED), database: { ...database, query } as Database };

@@ -1,23 +1,18 @@
 import { create } from '@bufbuild/protobuf';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import type { Database } from '#src/store/engine/database.ts';
+import { clock, onMovedClock } from '../support/process-clock.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction, notification' });
+onMovedClock();
 
-let aheadMs = 0;
-beforeEach(() => {
-  aheadMs = 0;
-  const now = performance.now.bind(performance);
-  vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
-});
 afterEach(() => {
-  vi.restoreAllMocks();
   payments.provider.next.length = 0;
 });
 
@@ -30,7 +25,7 @@ async function refundDelayed(
   const query = async (...[statement, values]: Parameters<Database['query']>) => {
     const result = await payments.database.query(statement, values);
     if (statement.name !== 'claim_operation') return result;
-    aheadMs += delayMs;
+    clock.aheadMs += delayMs;
     await meanwhile();
     return result;
   };

@@ -4,6 +4,7 @@ import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { ConnectionLostError, DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { runs } from '../support/fixed-seed.ts';
 import { cardPayment } from '../support/payment-requests.ts';
+import { clock } from '../support/process-clock.ts';
 import {
   APPROVED,
   arbScript,
@@ -16,7 +17,6 @@ import {
   shownOf,
 } from './attempt-outcomes.ts';
 import {
-  clock,
   isOpen,
   LEASE_MARGIN_MS,
   onScriptedPayments,

@@ -12,6 +12,7 @@ import {
   VAULTED_CARD,
   withField,
 } from '../support/payment-requests.ts';
+import { clock } from '../support/process-clock.ts';
 import {
   APPROVED,
   arbScript,
@@ -26,7 +27,7 @@ import {
   TOLD,
   UNKNOWN,
 } from './attempt-outcomes.ts';
-import { clock, isOpen, onScriptedPayments, payments } from './scripted-payments.ts';
+import { isOpen, onScriptedPayments, payments } from './scripted-payments.ts';
 
 const CARD = cardPayment();
 

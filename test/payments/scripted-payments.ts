@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { afterEach, beforeAll, beforeEach, expect, vi } from 'vitest';
+import { beforeAll, expect } from 'vitest';
 import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
 import {
   type Payment,
@@ -31,6 +31,7 @@ import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ENROLLED_WALLET, type RequestJson } from '../support/payment-requests.ts';
+import { onMovedClock } from '../support/process-clock.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Tables } from '../support/tables.ts';
 
@@ -112,8 +113,6 @@ const encodeJson = jsonEncoder(PaymentSchema);
 const encode = (record: Payment) => Buffer.from(encodeJson(record));
 
 export let payments: ScriptedPayments;
-/** Milliseconds by which the process's clock is ahead of the real one. */
-export const clock = { aheadMs: 0 };
 
 /** Opens such payments for a file's tests, with the sandbox's fixtures. Each test starts without payments. */
 export function onScriptedPayments(): void {
@@ -121,14 +120,7 @@ export function onScriptedPayments(): void {
   beforeAll(async () => {
     payments = await openScriptedPayments();
   });
-  beforeEach(() => {
-    clock.aheadMs = 0;
-    const now = performance.now.bind(performance);
-    vi.spyOn(performance, 'now').mockImplementation(() => now() + clock.aheadMs);
-  });
-  afterEach(() => {
-    vi.restoreAllMocks();
-  });
+  onMovedClock();
 }
 
 async function openScriptedPayments(): Promise<ScriptedPayments> {
