@@ -63,7 +63,11 @@ export function repeat(
     await promise;
     clearTimeout(timer);
   }
-  const rest = (untilMs: number) => pause(untilMs - performance.now(), () => isStopped() || isWoken);
+  /** A timer may end a millisecond early; without another pause, the work would then run twice in each interval. */
+  async function rest(untilMs: number): Promise<void> {
+    const isOver = () => isStopped() || isWoken || performance.now() >= untilMs;
+    while (!isOver()) await pause(Math.ceil(untilMs - performance.now()), isOver);
+  }
   const nextMs = () => performance.now() + intervalMs * (1 + jitter * (2 * Math.random() - 1));
 
   async function run(): Promise<void> {

@@ -92,3 +92,11 @@ it('work that is woken all the time still gets its regular runs, and knows them 
   await loop.stop();
   expect(runs.filter((isEarly) => isEarly).length).toBeGreaterThan(3);
 });
+
+it('work that nobody wakes runs once in each interval, never early', async () => {
+  const runs: boolean[] = [];
+  const loop = repeat((_stop, isEarly) => void runs.push(isEarly), { intervalMs: 30.5, jitter: 0 });
+  await expect.poll(() => runs.length, { timeout: 5_000 }).toBeGreaterThan(10);
+  await loop.stop();
+  expect(runs.filter((isEarly) => isEarly)).toEqual([]);
+});
