@@ -192,6 +192,22 @@ describe('a claim', () => {
     expect(await payments.rows()).toMatchObject([{ status: 'PENDING', open: true }]);
     expect(payment.calls).toEqual([]);
   });
+
+  it('a payment whose key is held is in progress, and never refused, while its holder cannot be read', async () => {
+    let isAway = false;
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      around: async (statement, run) => {
+        if (!isAway || statement !== 'find_by_key') return run();
+        clock.aheadMs += LEASE_MARGIN_MS;
+        throw away();
+      },
+    });
+    await payment.send();
+    isAway = true;
+    await expect(payment.send()).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
+    expect(payment.calls).toHaveLength(1);
+  });
 });
 
 describe("a payment's slot", () => {

@@ -197,6 +197,24 @@ describe('an operation with an unknown outcome', () => {
     expect(payments.provider.moved).not.toContain(`refund ${record.transactions?.id}`);
   });
 
+  it('a repeated operation is in progress, and never refused, while the transaction that it names cannot be read', async () => {
+    const payment = await payments.pay();
+    const { record } = await operate('refund', payment, '100', 'refund-1');
+    const { database } = payments;
+    const query: Database['query'] = async (statement, values) => {
+      if (statement.name === 'read_payment_state') throw new DatabaseUnavailableError(new Error('refused'));
+      return database.query(statement, values);
+    };
+    const amount = { currency: 'USD', value: { value: '100' } };
+    const init = { paymentId: payment.id, amount, transactionId: record.transactions?.id ?? '' };
+    const request = create(RefundPaymentRequestSchema, init);
+    const caller = payments.caller('refund-1');
+    await expect(
+      refundPayment({ ...payments.deps, database: { ...database, query } }, request, caller),
+    ).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
+    expect(await refundPayment(payments.deps, request, caller)).toMatchObject({ replayed: true });
+  });
+
   it('an operation with an unknown outcome is PENDING, reserves its amount, and blocks others until reported', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');

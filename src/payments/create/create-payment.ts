@@ -208,7 +208,7 @@ async function prepareAndClaim(
 const CLAIM_PAUSE_MS = 50;
 
 /**
- * Claims the key. If the acknowledgement is lost, the claim may have been committed, and only the database knows: it is
+ * Claims the key. If the acknowledgement is lost, or the holder of the key cannot be read, only the database knows: it is
  * queried until `beforeMs`, and then the caller gets REQUEST_IN_PROGRESS rather than "nothing was accepted".
  *
  * @returns the key's holder, if that is not this payment.
@@ -223,6 +223,8 @@ async function claimKey(
   for (;;) {
     try {
       if (await claimGrouped(deps.database, claim)) return undefined;
+      // A payment holds the key, perhaps this one.
+      mayBeClaimed = true;
       const holder = await read();
       if (!holder) throw new Error('the idempotency key is taken, but its payment was not found');
       return holder.paymentId === claim.paymentId ? undefined : holder;

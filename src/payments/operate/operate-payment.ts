@@ -98,7 +98,8 @@ function readKey(
   return {
     find,
     field: (holder) => keyHeldBy(holder, header),
-    hash: async (holder) => requested.hash(await actedOn(deps, requested, holder)),
+    hash: async (holder) =>
+      requested.hash(await afterClaim(deps.patience, 'operation', actedOn(deps, requested, holder))),
     async read(holder) {
       const response = await awaitResponse(deps, 'operation', find, holder);
       deps.observer.replayed();
