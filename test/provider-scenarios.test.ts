@@ -21,7 +21,8 @@ const NO_SUCH_CURRENCY = 'ERROR/ERROR';
 const passedOver = (asked: string) => `OPERATION_NOT_SUPPORTED: ${asked}`;
 const CARDS = passedOver('card payments');
 const REDIRECTS = passedOver('redirects to wallets');
-const ENROLLED = passedOver('payments with enrolled wallets');
+/** The sandbox's wallet is enrolled at the sandbox's provider. */
+const ENROLLED = passedOver("was enrolled at a connection outside this payment's route");
 
 const PROVIDERS = ['adyen', 'stripe', 'paypal', 'mercado-pago'] as const;
 type Provider = (typeof PROVIDERS)[number];
@@ -113,7 +114,9 @@ async function get(provider: Provider, id: string): Promise<Json> {
 }
 
 const endOf = ({ status, sub_status, code, detail }: Json) =>
-  code ? `${code}: ${/requests ([^,]+),/.exec(detail)?.[1]}` : `${status}/${sub_status}`;
+  code
+    ? `${code}: ${/(?:requests |(?=was enrolled))([^,;]+)[,;]/.exec(detail)?.[1]}`
+    : `${status}/${sub_status}`;
 
 describe.each(PROVIDERS)('scenarios through %s', (provider) => {
   it.each(loadScenarios())('$name', async ({ name, request, keys }: Scenario) => {

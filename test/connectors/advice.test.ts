@@ -38,9 +38,10 @@ const isAdvice = (advice: Advice | undefined) =>
     : ['NEVER', 'REVOKED', 'NEW_DATA', 'AUTHENTICATE', 'NONE'].includes(advice ?? '');
 
 describe('the advice of a decline', () => {
+  const SHARED = ['port', 'kit', 'guards'];
   const folders = readdirSync(CONNECTORS, { withFileTypes: true }).filter((entry) => entry.isDirectory());
 
-  it.each(folders.map(({ name }) => name))(
+  it.each(folders.map(({ name }) => name).filter((name) => !SHARED.includes(name)))(
     'every decline in the refusal table of %s has an advice, chosen for its row',
     async (provider) => {
       const declines = (await rowsOf(provider)).filter(({ means }) => typeof means === 'object');

@@ -25,11 +25,11 @@ it('a claim writes the same rows in a group as alone', async () => {
   const rowsOf = async ({ paymentId }: Claim) => {
     const [payment] = await tables.query('SELECT * FROM payment WHERE id = $1', [paymentId]);
     const [transaction] = await tables.query(
-      'SELECT *, check_at - created_at AS lease FROM transaction WHERE payment_id = $1',
+      'SELECT *, check_at - created_at AS lease, payer_due_at - check_at AS beyond_lease FROM transaction WHERE payment_id = $1',
       [paymentId],
     );
     const { id, idempotency_key, record, updated_at, ...samePayment } = payment as Record<string, unknown>;
-    const own = ['id', 'payment_id', 'check_at', 'created_at', 'updated_at'];
+    const own = ['id', 'payment_id', 'check_at', 'payer_due_at', 'created_at', 'updated_at'];
     const same = Object.entries(transaction as Record<string, unknown>).filter(
       ([name]) => !own.includes(name),
     );

@@ -12,10 +12,9 @@ import {
   unknownOutcome,
   withMovedMoney,
 } from '../kit/provider-answer.ts';
-import { BY_STATUS, declineBy, refusalTable, refusedOutcome } from '../kit/refusal.ts';
-import type { DeclineReason } from '../port/decline.ts';
 import type { Outcome } from '../port/outcome.ts';
 import { type Answer, isError, providerDataOf, readAnswer } from './answers.ts';
+import { declineOfPage, fromRefusal } from './refusals.ts';
 
 /** Values that a response must match. */
 export type Asked = {
@@ -120,27 +119,4 @@ export function readRefusal(status: string, reported: Reported): Outcome | undef
 /** Sends the payer to a page; undefined if the response has no URL. */
 export function redirectTo(page: string | undefined, reported: Reported): Outcome | undefined {
   return page === undefined ? undefined : { kind: 'awaits_payer', ...reported, show: { page } };
-}
-
-/** Columns: an error's HTTP status; or the state of a payer's page. A card decline already has its ISO 8583 code. */
-type Column = 'status' | 'page';
-
-/** The provider's refusals. A 409 is not a refusal: something else happened under our key. */
-const REFUSALS = refusalTable<Column>([
-  { page: 'declined', means: declineBy('05', 'NONE') },
-  // Canceled by the payer.
-  { page: 'canceled', means: declineBy('17', 'NONE') },
-  ...BY_STATUS,
-]);
-
-/** Returns the outcome of a response with an error status, given its error. */
-function fromRefusal(status: number, answer: Answer): Outcome {
-  const meaning = isError(answer) ? REFUSALS({ status }) : undefined;
-  return refusedOutcome(meaning, { status, refused: answer.error.param });
-}
-
-/** Returns the meaning of a page on which the payer did not consent; undefined for any other status. */
-function declineOfPage(page: string): DeclineReason | undefined {
-  const meaning = REFUSALS({ page });
-  return typeof meaning === 'object' ? meaning : undefined;
 }
