@@ -99,7 +99,7 @@ function enrollment(name: string, trigger: string, stored: number): Case {
       await sent;
       await world.until('the database is done', async () => !(await isSlow(world)));
       await world.query('DROP TRIGGER slow ON vaulted_token');
-      const cards = 'SELECT id FROM vaulted_token WHERE customer_id IS NOT NULL';
+      const cards = `SELECT id FROM vaulted_token WHERE customer_id = '${customer.id}'`;
       const left = await world.query(cards);
       world.expect(left.length === stored, `${left.length} cards were stored`);
 
@@ -151,7 +151,9 @@ function walletEnrollment(name: string, point: string): Case {
       const { id } = JSON.parse(again.body);
       await world.until('the wallet to be enrolled', async () => {
         await world.query('UPDATE vaulted_token SET check_at = now() WHERE check_at > now()');
-        const rows = await world.query('SELECT id, status FROM vaulted_token WHERE customer_id IS NOT NULL');
+        const rows = await world.query(
+          `SELECT id, status FROM vaulted_token WHERE customer_id = '${customer.id}'`,
+        );
         world.expect(rows.length === 1 && rows[0]?.id === id, `${rows.length} wallets are stored`);
         return rows[0]?.status === 'ENROLLED';
       });
