@@ -7,9 +7,11 @@ import type { Acquirer, Judge, LedgerLine, Provider } from './provider.ts';
 const KEY_OF_TWO = `${FAKE_API_KEY}_two`;
 const INSUFFICIENT_FUNDS = '4000000000009995';
 
-/** Stripe's decline codes by ISO 8583 code. The invalid X9 stands for a code that Stripe does not have. */
+/** Stripe's decline codes by the scheme's code, or the one that forbids as much. The invalid X9 stands for a code that Stripe does not have. */
 const DECLINES: Readonly<Record<string, string>> = {
+  '04': 'pickup_card',
   '05': 'generic_decline',
+  '12': 'do_not_try_again',
   '14': 'invalid_account',
   '41': 'lost_card',
   '43': 'stolen_card',
@@ -18,6 +20,7 @@ const DECLINES: Readonly<Record<string, string>> = {
   '59': 'fraudulent',
   '91': 'issuer_not_available',
   N7: 'incorrect_cvc',
+  R1: 'revocation_of_authorization',
   X9: 'invented_decline',
 };
 
