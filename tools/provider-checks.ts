@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import { type AttemptFacts, kindOf, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import { type AttemptFacts, chargesCard, kindOf, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import type {
   CaptureOperation,
   LookedUp,
@@ -9,7 +9,7 @@ import type {
   ProviderConnection,
   Target,
 } from '#src/connectors/port/connector.ts';
-import type { Outcome } from '#src/connectors/port/outcome.ts';
+import { type Outcome, payersPage } from '#src/connectors/port/outcome.ts';
 import { Secret } from '#src/secret.ts';
 
 /** A provider's test values: cards and currencies, with the outcomes that its documentation promises. */
@@ -142,7 +142,8 @@ function describeOutcome(outcome: Outcome): string {
   const { transactionId, status, responseCode, responseMessage } = outcome.providerData;
   const code = outcome.kind === 'declined' ? ` ${outcome.iso8583Code}` : '';
   const said = [transactionId, status, responseCode, responseMessage].filter((text) => text !== '');
-  const url = outcome.kind === 'awaits_payer' ? ` ${outcome.show.page}` : '';
+  const page = payersPage(outcome);
+  const url = page && ` ${page}`;
   return `${outcome.kind}${code}: ${said.join(' ')}${url}`;
 }
 
@@ -191,10 +192,9 @@ function factsOf({ currency, country }: TestValues): AttemptFacts {
 
 function lookUpOf({ method, ...attempt }: PaymentAttempt, reference: string | undefined): LookUp {
   const { transactionId, money } = attempt;
-  const of: LookedUp =
-    method.by === 'card'
-      ? { kind: 'CARD', capture: method.capture, verify: false, softDescriptor: '', attempt }
-      : { kind: kindOf(method), attempt };
+  const of: LookedUp = chargesCard(method)
+    ? { kind: 'CARD', capture: method.capture, verify: false, softDescriptor: '', attempt }
+    : { kind: kindOf(method), type: method.type, attempt };
   return { transactionId, money, reference, ageMs: 0, payerTimeLeftMs: REDIRECT_TERM_MS, close: false, of };
 }
 

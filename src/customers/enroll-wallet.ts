@@ -8,7 +8,7 @@ import type {
 } from '#gen/payments/v1/payment_method_service_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
-import type { Outcome } from '#src/connectors/port/outcome.ts';
+import { type Outcome, payersPage } from '#src/connectors/port/outcome.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { callOnce, type OnceCall, type OnceResponse, replayedCall } from '#src/payments/keys/call-once.ts';
@@ -120,7 +120,7 @@ function chooseConnection(
 }
 
 function requireRedirect(outcome: Outcome): string {
-  if (outcome.kind === 'awaits_payer') return outcome.show.page;
+  if (outcome.kind === 'awaits_payer') return payersPage(outcome);
   if (outcome.kind === 'declined') throw notAvailable('type', 'was refused by the wallet’s provider');
   const message = 'the wallet’s provider gave no usable response; nothing was stored; retry later';
   throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: 5 });

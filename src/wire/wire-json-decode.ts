@@ -12,6 +12,7 @@ import {
   array_of,
   empty_is_refused,
   fraction_of,
+  offset_required,
   or_boolean,
   unknown_not_supported,
 } from '#gen/payments/v1/json_options_pb.js';
@@ -27,7 +28,7 @@ import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject, RawNumber } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
 import { enumReader, readTextOrBoolean, scalarReader } from './wire-json-scalars.ts';
-import { wellKnownReader } from './wire-json-well-known.ts';
+import { readTimestampWithOffset, wellKnownReader } from './wire-json-well-known.ts';
 
 /** A dialect of JSON, with the readers compiled for it. */
 type Dialect = {
@@ -209,6 +210,7 @@ function valueReader(field: DescField, dialect: Dialect): Read {
 
 /** Returns a function that reads a field's value, or an element of a list or map. */
 function elementReader(field: DescField, dialect: Dialect): Read {
+  if (getOption(field, offset_required)) return readTimestampWithOffset;
   if (field.message) return messageReader(field.message, dialect);
   if (field.enum) return enumReader(field.enum, dialect.protobufJson);
   if (getOption(field, or_boolean)) return readTextOrBoolean;

@@ -10,7 +10,13 @@ import {
 } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence, type Timestamp } from '@bufbuild/protobuf/wkt';
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
-import { array_of, fraction_of, null_when_empty, omit_when_empty } from '#gen/payments/v1/json_options_pb.js';
+import {
+  array_of,
+  fraction_of,
+  null_when_empty,
+  omit_when_empty,
+  omit_when_unset,
+} from '#gen/payments/v1/json_options_pb.js';
 
 /**
  * Appends a value to the text. Everything is appended to a single string, from left to right, with constant pieces
@@ -24,8 +30,9 @@ type Append<T = unknown> = (text: string, value: T) => string;
  * Members have the names and the order of the .proto file. Every field is written: an unset field is `null` if it has
  * presence, and its default otherwise. Enums are value names; google.type.Decimal is a JSON number with at least one
  * decimal place; google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are written
- * as JSON; an empty list is `null` if its field has the option `null_when_empty`, and an empty string is left out if
- * its field, never the first, has the option `omit_when_empty`. The rest is as in ProtoJSON.
+ * as JSON; an empty list is `null` if its field has the option `null_when_empty`. Left out, but never as the first
+ * field, are an empty string or list whose field has the option `omit_when_empty`, and an unset message whose field has the
+ * option `omit_when_unset`. The rest is as in ProtoJSON.
  *
  * @throws Error for an unsupported message type and, when writing, for an invalid decimal or timestamp (a bug of ours).
  */
@@ -78,13 +85,20 @@ function fieldAppender(field: DescField, separator: string): Append<Members> {
   const append = valueAppender(field, prefix);
   if (field.oneof) {
     const oneofName = field.oneof.localName;
+    const absent = getOption(field, omit_when_unset) ? '' : unset;
     return (text, message) => {
       const oneof = message[oneofName] as { case?: string; value?: unknown };
-      return oneof.case === localName ? append(text, oneof.value) : text + unset;
+      return oneof.case === localName ? append(text, oneof.value) : text + absent;
     };
   }
+  if (getOption(field, omit_when_unset)) {
+    return (text, message) => (message[localName] === undefined ? text : append(text, message[localName]));
+  }
   if (getOption(field, omit_when_empty)) {
-    return (text, message) => (message[localName] === '' ? text : append(text, message[localName]));
+    return (text, message) => {
+      const value = message[localName] as string | readonly unknown[];
+      return value.length === 0 ? text : append(text, value);
+    };
   }
   const other = field.parent.fields.find((one) => one !== field && memberOf(one) === field.name);
   if (other) {

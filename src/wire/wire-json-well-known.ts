@@ -61,12 +61,23 @@ function readDecimalObject(json: unknown, faults: Faults): unknown {
   return readDecimal(typeof json.value === 'string' ? json.value : undefined, faults);
 }
 
-const RFC_3339 = /^(\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
+const RFC_3339 =
+  /^(\d{4}-\d\d-(\d\d)[T ]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
 /** Time as databases print it, read as UTC. */
 const DATE_SPACE_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?)$/;
 // The bounds of google.protobuf.Timestamp.
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
+
+/** Reads a time, and refuses one without an offset from UTC. */
+export function readTimestampWithOffset(json: unknown, faults: Faults): unknown {
+  if (typeof json !== 'string' || !DATE_SPACE_TIME.test(json)) return readTimestamp(json, faults);
+  return noteFault(
+    faults,
+    'INVALID_FORMAT',
+    'must end with an offset from UTC, such as Z or -03:00 (RFC 3339)',
+  );
+}
 
 function readTimestamp(json: unknown, faults: Faults): unknown {
   if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
@@ -77,7 +88,7 @@ function readTimestamp(json: unknown, faults: Faults): unknown {
   );
 }
 
-/** Parses a time in RFC 3339 format or as databases print it; undefined if it is neither. */
+/** Parses a time in RFC 3339 format, also with a space, or as databases print it; undefined if it is neither. */
 export function parseTimestamp(text: string): Timestamp | undefined {
   const [, local = '', day, fraction = '', sign, hours = '0', minutes = '0'] =
     RFC_3339.exec(text.replace(DATE_SPACE_TIME, '$1T$2Z')) ?? [];

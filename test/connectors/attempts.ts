@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { AdditionalDataSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import { type CardOptions, kindOf, type Method, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import {
+  type CardOptions,
+  chargesCard,
+  kindOf,
+  type Method,
+  type PaymentAttempt,
+} from '#src/connectors/port/attempt.ts';
 import type { CaptureOperation, LookUp, Operation } from '#src/connectors/port/connector.ts';
 import { Secret } from '#src/secret.ts';
 
@@ -137,16 +143,15 @@ export function lookUpOfOperation(
 /** A look-up of an attempt. */
 export function lookUpOf(attempt: PaymentAttempt, over: Partial<LookUp> = {}): LookUp {
   const { method, ...facts } = attempt;
-  const of =
-    method.by === 'card'
-      ? {
-          kind: kindOf(method),
-          capture: method.capture,
-          verify: method.verify,
-          softDescriptor: method.softDescriptor,
-          attempt: facts,
-        }
-      : { kind: kindOf(method), attempt: facts };
+  const of = chargesCard(method)
+    ? {
+        kind: 'CARD' as const,
+        capture: method.capture,
+        verify: method.verify,
+        softDescriptor: method.softDescriptor,
+        attempt: facts,
+      }
+    : { kind: kindOf(method), type: method.type, attempt: facts };
   const { transactionId, money } = attempt;
   const asked = { transactionId, money, reference: undefined, ...JUST_SENT, payerTimeLeftMs: DAY_MS };
   return { ...asked, of, ...over };

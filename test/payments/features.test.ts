@@ -25,6 +25,7 @@ const lacksOf = (method: RequestedMethod, can: Capabilities, browserInfo?: Brows
     method,
     create(CreatePaymentRequestSchema, browserInfo && { customerPayer: { browserInfo } }),
     can,
+    0,
   );
 const ALL: Capabilities = {
   ...CARDS_ONLY,

@@ -268,6 +268,64 @@ export type Amount = {
   readonly value: number;
 };
 
+/** A bank from which a payer can pay. */
+export type Bank = {
+  /** To be sent as `payment_method.detail.bank_transfer.bank_id`. */
+  readonly id: string;
+  /** Display name. */
+  readonly name: string;
+};
+
+/** What the payer needs for a bank transfer. Null fields are unknown, or do not exist for the type. */
+export type BankTransfer = {
+  /** An image of the QR code: a URL at the provider or at this service. */
+  readonly provider_image: string | null;
+  /** CHECKINGS or SAVINGS, as sent. */
+  readonly account_type: string | null;
+  /** The bank to which the payer transfers. */
+  readonly bank_name: string | null;
+  /** The payer's bank, as sent. */
+  readonly bank_id: string | null;
+  /** The owner of the account to which the payer transfers. */
+  readonly beneficiary_name: string | null;
+  /** The account to which the payer transfers; for SPEI, a CLABE. */
+  readonly bank_account: string | null;
+  /** Unspecified; null. */
+  readonly bank_account_2: string | null;
+  /** The type of the beneficiary's document. */
+  readonly beneficiary_document_type: string | null;
+  /** The beneficiary's document. */
+  readonly beneficiary_document: string | null;
+  /** The reference that the payer gives with the transfer. */
+  readonly reference: string | null;
+  /** The bank's reference number, once paid. */
+  readonly retrieval_reference_number: string | null;
+  /** The acquirer's reference number, once paid. */
+  readonly acquirer_reference_number: string | null;
+  /** The text that the payer copies (Pix "copia e cola"), or what the payer has to do. */
+  readonly payment_instruction: string | null;
+  /** Where to send the payer: the bank's page, or this service's page that shows the payer how to pay. */
+  readonly redirect_url: string;
+  /** Until when the payer can pay, according to the provider once it has answered. */
+  readonly expires_at: string | null;
+  /** The provider's own document or page with the same instructions, if there is one. */
+  readonly document_url?: string;
+};
+
+/**
+ * A bank transfer, such as PIX, SPEI or PSE, which the payer makes later or on the bank's page.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `bank_account`, `routing_number`, `code`, `branch`, `branch_digit`, `third_party_token_id`, `beneficiary_name`, `beneficiary_type`, `account_holder_type`, `soft_descriptor`, `stored_credentials`, `mandate`, `bank_account_mask_number`, `pre_debit_notification_id`.
+ */
+export type BankTransferInput = {
+  /** The payer's bank, by its ACH Colombia code, as listed with the session's payment methods. PSE needs it. */
+  readonly bank_id?: string | null;
+  /** CHECKINGS or SAVINGS. */
+  readonly account_type?: "CHECKINGS" | "SAVINGS" | null;
+  /** Until when the payer can pay: a future time within the range of the method. When absent, the method's default. */
+  readonly expires_at?: string | null;
+};
+
 /** Data reported by the payer's browser. In the record, missing values are "", or null for optional fields. */
 export type BrowserInfo = {
   /** The User-Agent header. */
@@ -489,7 +547,7 @@ export type CardInput = {
 export type Checkout = {
   /** Identifier of the session; "" when there is none. */
   readonly session: string;
-  /** true if the payer must act: for redirect wallets, and while a card waits for a 3-D Secure challenge. */
+  /** true if the payer must act: for redirect wallets, bank transfers and tickets, and while a card waits for a 3-D Secure challenge. */
   readonly sdk_action_required: boolean;
 };
 
@@ -1177,7 +1235,7 @@ export type OfferedCard = {
 export type OfferedPaymentMethod = {
   /** The payment's `payment_method.type`. */
   readonly type: string;
-  /** CARD or WALLET. */
+  /** CARD, WALLET, BANK_TRANSFER or TICKET. */
   readonly category: string;
   /** Display name: "VISA ****1111" for a stored card. */
   readonly name: string;
@@ -1189,6 +1247,8 @@ export type OfferedPaymentMethod = {
   readonly installments: boolean;
   /** When a payment with the stored method last succeeded; null if there was none. */
   readonly last_successfully_used_at: string | null;
+  /** The banks from which the payer must choose. Only types that need the payer's bank, such as PSE, have the field. */
+  readonly banks?: readonly Bank[];
 };
 
 export type OneTimeToken = {
@@ -1405,7 +1465,7 @@ export type Payment = {
 
 /** The payment method in the payment. */
 export type PaymentMethod = {
-  /** CARD, or the name of a wallet in the operator's catalogue. */
+  /** CARD, or the name of another type in the operator's catalogue. */
   readonly type: string;
   /** The vaulted token that was used, or created by vault_on_success; "" if none. */
   readonly vaulted_token: string;
@@ -1415,7 +1475,7 @@ export type PaymentMethod = {
   readonly token: string;
   /** Always null: types have no parents. */
   readonly parent_payment_method_type: string | null;
-  /** Details for the type; either `card` or `wallet` is null. */
+  /** Details for the type. Exactly one kind is set; `card` and `wallet` are null when another is. */
   readonly payment_method_detail: PaymentMethodDetail | null;
 };
 
@@ -1424,12 +1484,16 @@ export type PaymentMethodDetail = {
   readonly card: Card | null;
   /** Set for wallet types. */
   readonly wallet: Wallet | null;
+  /** Set for types with the category BANK_TRANSFER. */
+  readonly bank_transfer: BankTransfer | null;
+  /** Set for types with the category TICKET. */
+  readonly ticket: Ticket | null;
 };
 
 /**
- * Data and options of the card or wallet. Any other kind of detail is refused if it sets anything.
+ * Data and options of the payment method. Any other kind of detail is refused if it sets anything.
  *
- * One of `card`, `wallet`.
+ * One of `card`, `wallet`, `bank_transfer`, `ticket`.
  *
  * Refused with `NOT_SUPPORTED` when set: `capture` (but to `true`).
  */
@@ -1438,6 +1502,10 @@ export type PaymentMethodDetailInput = {
   readonly card?: CardInput | null;
   /** For wallet types. */
   readonly wallet?: WalletInput | null;
+  /** For types with the category BANK_TRANSFER. */
+  readonly bank_transfer?: BankTransferInput | null;
+  /** For types with the category TICKET. */
+  readonly ticket?: TicketInput | null;
 };
 
 /**
@@ -1446,13 +1514,13 @@ export type PaymentMethodDetailInput = {
  * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`, `capture` (but to `true`), `verify`, `installments` (but to `1`).
  */
 export type PaymentMethodInput = {
-  /** "CARD", or the name of a wallet: an open set, defined by the operator's catalogue. Required unless a `token` is sent, which implies the type. */
+  /** "CARD", or the name of a wallet, a bank transfer or a ticket, such as PIX: an open set, defined by the operator's catalogue. Required unless a `token` is sent, which implies the type. */
   readonly type?: string | null;
   /** Identifier of a stored payment method. With CARD, it replaces the card data. */
   readonly vaulted_token?: string | null;
   /** Stores the card after a successful payment; the record then contains its vaulted_token. */
   readonly vault_on_success?: boolean | null;
-  /** Data and options of the card or wallet. */
+  /** Data and options of the payment method. Bank transfers and tickets need none. */
   readonly detail?: PaymentMethodDetailInput | null;
   /** A one-time token, which replaces the card data. */
   readonly token?: string | null;
@@ -1555,6 +1623,8 @@ export type ProviderData = {
   readonly merchant_advice_code?: string;
   /** merchant_advice_code in words; absent for a code that this service does not know. */
   readonly merchant_advice_code_message?: string;
+  /** The money that has arrived, as an amount such as 26.00, if it is not the payment's amount: a payer may transfer too little or too much. */
+  readonly amount_received?: string;
 };
 
 /** Credentials that deliveries carry in headers in addition to the signature, for receivers that check them. Each is 1 to 255 printable ASCII characters, and is sent if set. Credentials are stored encrypted, and no response contains them. */
@@ -1609,7 +1679,7 @@ export type RoutingFacts = {
   readonly currency: string;
   /** payment_method.type, such as CARD. */
   readonly type: string;
-  /** CARD or WALLET. */
+  /** CARD, WALLET, BANK_TRANSFER or TICKET. */
   readonly category: string;
   /** DIRECT or REDIRECT. */
   readonly workflow: string;
@@ -1755,6 +1825,42 @@ export type ThreeDSecureSetup = {
   readonly directory_server_transaction_id?: string | null;
 };
 
+/** What the payer needs to pay a voucher. Null fields are unknown, or do not exist for the type. */
+export type Ticket = {
+  /** The form of the voucher, such as barcode or reference_code. */
+  readonly type: string | null;
+  /** Unspecified; null. */
+  readonly benefit_type: string | null;
+  /** Unspecified; null. See expires_at. */
+  readonly date_of_expiration: string | null;
+  /** What the payer has to do. */
+  readonly payment_instruction: string | null;
+  /** The digits for the payer: a boleto's line of 47 digits, or the reference of a cash voucher. */
+  readonly provider_number: string | null;
+  /** The digits of the barcode; for a boleto, 44 digits. */
+  readonly provider_barcode: string | null;
+  /** A URL of the network's logo. */
+  readonly provider_logo: string | null;
+  /** barcode or custom. */
+  readonly provider_format: string | null;
+  /** Where to send the payer: this service's page that shows the payer how to pay. */
+  readonly redirect_url: string;
+  /** Until when the payer can pay, according to the provider once it has answered. */
+  readonly expires_at: string | null;
+  /** The provider's own document or page with the same instructions, if there is one, such as a boleto's PDF. */
+  readonly document_url?: string;
+};
+
+/**
+ * A voucher, such as BOLETO, OXXO or EFECTY, which the payer pays later, in cash or at a bank.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `benefit_type`.
+ */
+export type TicketInput = {
+  /** Until when the payer can pay: a future time within the range of the method. When absent, the method's default. */
+  readonly expires_at?: string | null;
+};
+
 /** Issuer, place and date of issue of a ticket. */
 export type TicketIssue = {
   /** The issuing carrier's numeric code, the first three digits of the ticket number. */
@@ -1843,13 +1949,17 @@ export type Transaction = {
   readonly parent_transaction_id?: string;
 };
 
-export type TransactionCategory = "CARD" | "WALLET";
+/**
+ * - `BANK_TRANSFER`: The payer transfers the money from a bank account.
+ * - `TICKET`: The payer pays a voucher, in cash or at a bank.
+ */
+export type TransactionCategory = "CARD" | "WALLET" | "BANK_TRANSFER" | "TICKET";
 
 /** The payment method in a transaction: the same fields as PaymentMethod, except that payment_method_detail is named detail. */
 export type TransactionPaymentMethod = {
   /** The vaulted token that was used, or created by vault_on_success; "" if none. */
   readonly vaulted_token: string;
-  /** CARD, or the name of a wallet in the operator's catalogue. */
+  /** CARD, or the name of another type in the operator's catalogue. */
   readonly type: string;
   /** true if the card will be stored when the payment is approved. */
   readonly vault_on_success: boolean;
@@ -1857,7 +1967,7 @@ export type TransactionPaymentMethod = {
   readonly token: string;
   /** Always null: types have no parents. */
   readonly parent_payment_method_type: string | null;
-  /** Details for the type; either `card` or `wallet` is null. */
+  /** Details for the type. Exactly one kind is set; `card` and `wallet` are null when another is. */
   readonly detail: PaymentMethodDetail | null;
 };
 
@@ -1953,7 +2063,7 @@ export type UpdateWebhookRequest = {
 export type Wallet = {
   /** Always false: wallets are not verified. */
   readonly verify: boolean;
-  /** Always false. The payment's status shows whether the wallet has paid. */
+  /** With a wallet's token, what the request asked for; otherwise false. The payment's status shows whether the wallet has paid. */
   readonly capture: boolean;
   /** Always 1: a wallet pays in full. */
   readonly installments: number | null;
@@ -1971,7 +2081,7 @@ export type Wallet = {
   readonly authorization_code: string | null;
   /** The provider's data about the payer; null if it reports none. */
   readonly customer_data: { readonly [name: string]: unknown } | null;
-  /** Null except for enrollments. */
+  /** Null except for enrollments and wallets' tokens; then the card behind the token, as the provider reports it. */
   readonly card_data: CardData | null;
   /** Where to send the payer; "" for DIRECT. */
   readonly redirect_url: string;
@@ -1983,28 +2093,40 @@ export type Wallet = {
   readonly installments_type: string | null;
   /** Unspecified; null. */
   readonly installment_amount: number | null;
+  /** As sent with a wallet's token. */
+  readonly soft_descriptor?: string;
+  /** Stored-credential data, as sent with a wallet's token and returned by the scheme. */
+  readonly stored_credentials: StoredCredentials | null;
 };
 
 /** Refused with `NOT_SUPPORTED` when set: `capture` (but to `true`). */
 export type WalletCardDataInput = {
   /** Such as "CREDIT". */
   readonly card_type?: string | null;
+  /** With a payment_token: the last four digits of the card behind the wallet. */
+  readonly lfd?: string | null;
 };
 
 /**
- * A wallet pays in full and immediately, so the flags accept only the values that state this.
+ * A wallet that redirects its payer or was enrolled pays in full and immediately, so the flags accept only the values that state this. A payment with a wallet's token is a card payment.
  *
- * Refused with `NOT_SUPPORTED` when set: `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`), `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `stored_credentials`, `soft_descriptor`.
+ * Refused with `NOT_SUPPORTED` when set: `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`), `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `external_providers_data`, `fraud_screening`, `expires_at`, `domain_url`.
  */
 export type WalletInput = {
   /** The kind of card to use in the wallet. */
   readonly card_data?: WalletCardDataInput | null;
   /** false. */
   readonly verify?: boolean | null;
-  /** true. */
+  /** true. With a payment_token, false requests an authorization only. */
   readonly capture?: boolean | null;
   /** 0 or 1. */
   readonly installments?: number | null;
+  /** The wallet's whole answer (Apple Pay, Google Pay) as a JSON string, exactly as the wallet gave it; at most 16 KiB. It is treated like a card number: sent to the provider, and never stored. */
+  readonly payment_token?: string | null;
+  /** With a payment_token: text on the cardholder's statement, if the provider supports it. */
+  readonly soft_descriptor?: string | null;
+  /** With a payment_token: states that the card behind the wallet is being stored, or was stored. */
+  readonly stored_credentials?: StoredCredentialsInput | null;
 };
 
 /** A URL that receives an account's events. */

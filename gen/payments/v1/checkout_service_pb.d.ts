@@ -596,7 +596,7 @@ export declare type OfferedPaymentMethod = Message<"payments.v1.OfferedPaymentMe
   type: string;
 
   /**
-   * CARD or WALLET.
+   * CARD, WALLET, BANK_TRANSFER or TICKET.
    *
    * @generated from field: string category = 2;
    */
@@ -636,6 +636,13 @@ export declare type OfferedPaymentMethod = Message<"payments.v1.OfferedPaymentMe
    * @generated from field: optional google.protobuf.Timestamp last_successfully_used_at = 7;
    */
   lastSuccessfullyUsedAt?: Timestamp | undefined;
+
+  /**
+   * The banks from which the payer must choose. Only types that need the payer's bank, such as PSE, have the field.
+   *
+   * @generated from field: repeated payments.v1.Bank banks = 8;
+   */
+  banks: Bank[];
 };
 
 /**
@@ -643,6 +650,33 @@ export declare type OfferedPaymentMethod = Message<"payments.v1.OfferedPaymentMe
  * Use `create(OfferedPaymentMethodSchema)` to create a new message.
  */
 export declare const OfferedPaymentMethodSchema: GenMessage<OfferedPaymentMethod>;
+
+/**
+ * A bank from which a payer can pay.
+ *
+ * @generated from message payments.v1.Bank
+ */
+export declare type Bank = Message<"payments.v1.Bank"> & {
+  /**
+   * To be sent as `payment_method.detail.bank_transfer.bank_id`.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Display name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message payments.v1.Bank.
+ * Use `create(BankSchema)` to create a new message.
+ */
+export declare const BankSchema: GenMessage<Bank>;
 
 /**
  * A stored card as its payer may see it. Anyone with the session's id can read it, so it has nothing from which the card

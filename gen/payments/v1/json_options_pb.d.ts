@@ -32,11 +32,25 @@ export declare const also_named: GenExtension<EnumValueOptions, string[]>;
 export declare const null_when_empty: GenExtension<FieldOptions, boolean>;
 
 /**
- * An empty string is left out: not every record has the field.
+ * An empty string or list is left out: not every record has the field.
  *
  * @generated from extension: bool omit_when_empty = 50002;
  */
 export declare const omit_when_empty: GenExtension<FieldOptions, boolean>;
+
+/**
+ * An unset message is left out, instead of null: not every record has the field.
+ *
+ * @generated from extension: bool omit_when_unset = 50013;
+ */
+export declare const omit_when_unset: GenExtension<FieldOptions, boolean>;
+
+/**
+ * A timestamp without an offset from UTC is refused, because the sender may mean another time zone.
+ *
+ * @generated from extension: bool offset_required = 50014;
+ */
+export declare const offset_required: GenExtension<FieldOptions, boolean>;
 
 /**
  * A string that merchants may also send as true or false, which are read as "true" and "false".

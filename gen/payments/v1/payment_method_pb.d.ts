@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { Value } from "@bufbuild/protobuf/wkt";
+import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
 import type { Decimal } from "../../google/type/decimal_pb.js";
 
 /**
@@ -19,8 +19,8 @@ export declare const file_payments_v1_payment_method: GenFile;
  */
 export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput"> & {
   /**
-   * "CARD", or the name of a wallet: an open set, defined by the operator's catalogue. Required unless a `token` is
-   * sent, which implies the type.
+   * "CARD", or the name of a wallet, a bank transfer or a ticket, such as PIX: an open set, defined by the operator's
+   * catalogue. Required unless a `token` is sent, which implies the type.
    *
    * @generated from field: string type = 1;
    */
@@ -41,7 +41,7 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
   vaultOnSuccess: boolean;
 
   /**
-   * Data and options of the card or wallet.
+   * Data and options of the payment method. Bank transfers and tickets need none.
    *
    * @generated from field: optional payments.v1.PaymentMethodDetailInput detail = 4;
    */
@@ -108,7 +108,7 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
 export declare const PaymentMethodInputSchema: GenMessage<PaymentMethodInput>;
 
 /**
- * Data and options of the card or wallet. Any other kind of detail is refused if it sets anything.
+ * Data and options of the payment method. Any other kind of detail is refused if it sets anything.
  *
  * @generated from message payments.v1.PaymentMethodDetailInput
  */
@@ -132,6 +132,22 @@ export declare type PaymentMethodDetailInput = Message<"payments.v1.PaymentMetho
      */
     value: WalletInput;
     case: "wallet";
+  } | {
+    /**
+     * For types with the category BANK_TRANSFER.
+     *
+     * @generated from field: payments.v1.BankTransferInput bank_transfer = 3;
+     */
+    value: BankTransferInput;
+    case: "bankTransfer";
+  } | {
+    /**
+     * For types with the category TICKET.
+     *
+     * @generated from field: payments.v1.TicketInput ticket = 4;
+     */
+    value: TicketInput;
+    case: "ticket";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -455,7 +471,8 @@ export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup">
 export declare const ThreeDSecureSetupSchema: GenMessage<ThreeDSecureSetup>;
 
 /**
- * A wallet pays in full and immediately, so the flags accept only the values that state this.
+ * A wallet that redirects its payer or was enrolled pays in full and immediately, so the flags accept only the values
+ * that state this. A payment with a wallet's token is a card payment.
  *
  * @generated from message payments.v1.WalletInput
  */
@@ -475,7 +492,7 @@ export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
   verify: boolean;
 
   /**
-   * true.
+   * true. With a payment_token, false requests an authorization only.
    *
    * @generated from field: optional bool capture = 3;
    */
@@ -487,6 +504,28 @@ export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
    * @generated from field: optional int32 installments = 4;
    */
   installments?: number | undefined;
+
+  /**
+   * The wallet's whole answer (Apple Pay, Google Pay) as a JSON string, exactly as the wallet gave it; at most 16 KiB. It
+   * is treated like a card number: sent to the provider, and never stored.
+   *
+   * @generated from field: string payment_token = 42;
+   */
+  paymentToken: string;
+
+  /**
+   * With a payment_token: text on the cardholder's statement, if the provider supports it.
+   *
+   * @generated from field: string soft_descriptor = 43;
+   */
+  softDescriptor: string;
+
+  /**
+   * With a payment_token: states that the card behind the wallet is being stored, or was stored.
+   *
+   * @generated from field: optional payments.v1.StoredCredentialsInput stored_credentials = 44;
+   */
+  storedCredentials?: StoredCredentialsInput | undefined;
 
   /**
    * Known but not supported: refused when set.
@@ -528,11 +567,6 @@ export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
   networkToken?: Value | undefined;
 
   /**
-   * @generated from field: optional google.protobuf.Value payment_token = 37;
-   */
-  paymentToken?: Value | undefined;
-
-  /**
    * @generated from field: optional google.protobuf.Value external_providers_data = 38;
    */
   externalProvidersData?: Value | undefined;
@@ -543,14 +577,16 @@ export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
   fraudScreening?: Value | undefined;
 
   /**
-   * @generated from field: optional google.protobuf.Value stored_credentials = 40;
+   * The wallet decides when its token expires, and for which domain it is.
+   *
+   * @generated from field: optional google.protobuf.Value expires_at = 45;
    */
-  storedCredentials?: Value | undefined;
+  expiresAt?: Value | undefined;
 
   /**
-   * @generated from field: optional google.protobuf.Value soft_descriptor = 41;
+   * @generated from field: optional google.protobuf.Value domain_url = 46;
    */
-  softDescriptor?: Value | undefined;
+  domainUrl?: Value | undefined;
 };
 
 /**
@@ -571,6 +607,13 @@ export declare type WalletCardDataInput = Message<"payments.v1.WalletCardDataInp
   cardType: string;
 
   /**
+   * With a payment_token: the last four digits of the card behind the wallet.
+   *
+   * @generated from field: string lfd = 2;
+   */
+  lfd: string;
+
+  /**
    * A wallet pays immediately.
    *
    * @generated from field: optional google.protobuf.Value capture = 60;
@@ -585,13 +628,146 @@ export declare type WalletCardDataInput = Message<"payments.v1.WalletCardDataInp
 export declare const WalletCardDataInputSchema: GenMessage<WalletCardDataInput>;
 
 /**
+ * A bank transfer, such as PIX, SPEI or PSE, which the payer makes later or on the bank's page.
+ *
+ * @generated from message payments.v1.BankTransferInput
+ */
+export declare type BankTransferInput = Message<"payments.v1.BankTransferInput"> & {
+  /**
+   * The payer's bank, by its ACH Colombia code, as listed with the session's payment methods. PSE needs it.
+   *
+   * @generated from field: string bank_id = 1;
+   */
+  bankId: string;
+
+  /**
+   * CHECKINGS or SAVINGS.
+   *
+   * @generated from field: string account_type = 2;
+   */
+  accountType: string;
+
+  /**
+   * Until when the payer can pay: a future time within the range of the method. When absent, the method's default.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 3;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * Known but not supported: refused when set.
+   *
+   * @generated from field: optional google.protobuf.Value bank_account = 30;
+   */
+  bankAccount?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value routing_number = 31;
+   */
+  routingNumber?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value code = 32;
+   */
+  code?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value branch = 33;
+   */
+  branch?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value branch_digit = 34;
+   */
+  branchDigit?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value third_party_token_id = 35;
+   */
+  thirdPartyTokenId?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value beneficiary_name = 36;
+   */
+  beneficiaryName?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value beneficiary_type = 37;
+   */
+  beneficiaryType?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value account_holder_type = 38;
+   */
+  accountHolderType?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value soft_descriptor = 39;
+   */
+  softDescriptor?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value stored_credentials = 40;
+   */
+  storedCredentials?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value mandate = 41;
+   */
+  mandate?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value bank_account_mask_number = 42;
+   */
+  bankAccountMaskNumber?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value pre_debit_notification_id = 43;
+   */
+  preDebitNotificationId?: Value | undefined;
+};
+
+/**
+ * Describes the message payments.v1.BankTransferInput.
+ * Use `create(BankTransferInputSchema)` to create a new message.
+ */
+export declare const BankTransferInputSchema: GenMessage<BankTransferInput>;
+
+/**
+ * A voucher, such as BOLETO, OXXO or EFECTY, which the payer pays later, in cash or at a bank.
+ *
+ * @generated from message payments.v1.TicketInput
+ */
+export declare type TicketInput = Message<"payments.v1.TicketInput"> & {
+  /**
+   * Until when the payer can pay: a future time within the range of the method. When absent, the method's default.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 1;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * Known but not supported: refused when set.
+   *
+   * @generated from field: optional google.protobuf.Value benefit_type = 30;
+   */
+  benefitType?: Value | undefined;
+};
+
+/**
+ * Describes the message payments.v1.TicketInput.
+ * Use `create(TicketInputSchema)` to create a new message.
+ */
+export declare const TicketInputSchema: GenMessage<TicketInput>;
+
+/**
  * The payment method in the payment.
  *
  * @generated from message payments.v1.PaymentMethod
  */
 export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
   /**
-   * CARD, or the name of a wallet in the operator's catalogue.
+   * CARD, or the name of another type in the operator's catalogue.
    *
    * @generated from field: string type = 1;
    */
@@ -626,7 +802,7 @@ export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
   parentPaymentMethodType?: string | undefined;
 
   /**
-   * Details for the type; either `card` or `wallet` is null.
+   * Details for the type. Exactly one kind is set; `card` and `wallet` are null when another is.
    *
    * @generated from field: optional payments.v1.PaymentMethodDetail payment_method_detail = 6;
    */
@@ -654,7 +830,7 @@ export declare type TransactionPaymentMethod = Message<"payments.v1.TransactionP
   vaultedToken: string;
 
   /**
-   * CARD, or the name of a wallet in the operator's catalogue.
+   * CARD, or the name of another type in the operator's catalogue.
    *
    * @generated from field: string type = 2;
    */
@@ -682,7 +858,7 @@ export declare type TransactionPaymentMethod = Message<"payments.v1.TransactionP
   parentPaymentMethodType?: string | undefined;
 
   /**
-   * Details for the type; either `card` or `wallet` is null.
+   * Details for the type. Exactly one kind is set; `card` and `wallet` are null when another is.
    *
    * @generated from field: optional payments.v1.PaymentMethodDetail detail = 6;
    */
@@ -718,6 +894,22 @@ export declare type PaymentMethodDetail = Message<"payments.v1.PaymentMethodDeta
      */
     value: Wallet;
     case: "wallet";
+  } | {
+    /**
+     * Set for types with the category BANK_TRANSFER.
+     *
+     * @generated from field: payments.v1.BankTransfer bank_transfer = 3;
+     */
+    value: BankTransfer;
+    case: "bankTransfer";
+  } | {
+    /**
+     * Set for types with the category TICKET.
+     *
+     * @generated from field: payments.v1.Ticket ticket = 4;
+     */
+    value: Ticket;
+    case: "ticket";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1074,7 +1266,8 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
   verify: boolean;
 
   /**
-   * Always false. The payment's status shows whether the wallet has paid.
+   * With a wallet's token, what the request asked for; otherwise false. The payment's status shows whether the wallet has
+   * paid.
    *
    * @generated from field: bool capture = 2;
    */
@@ -1137,7 +1330,7 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
   customerData?: JsonObject | undefined;
 
   /**
-   * Null except for enrollments.
+   * Null except for enrollments and wallets' tokens; then the card behind the token, as the provider reports it.
    *
    * @generated from field: optional payments.v1.CardData card_data = 11;
    */
@@ -1177,6 +1370,20 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
    * @generated from field: optional google.type.Decimal installment_amount = 16;
    */
   installmentAmount?: Decimal | undefined;
+
+  /**
+   * As sent with a wallet's token.
+   *
+   * @generated from field: string soft_descriptor = 17;
+   */
+  softDescriptor: string;
+
+  /**
+   * Stored-credential data, as sent with a wallet's token and returned by the scheme.
+   *
+   * @generated from field: optional payments.v1.StoredCredentials stored_credentials = 18;
+   */
+  storedCredentials?: StoredCredentials | undefined;
 };
 
 /**
@@ -1184,4 +1391,219 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
  * Use `create(WalletSchema)` to create a new message.
  */
 export declare const WalletSchema: GenMessage<Wallet>;
+
+/**
+ * What the payer needs for a bank transfer. Null fields are unknown, or do not exist for the type.
+ *
+ * @generated from message payments.v1.BankTransfer
+ */
+export declare type BankTransfer = Message<"payments.v1.BankTransfer"> & {
+  /**
+   * An image of the QR code: a URL at the provider or at this service.
+   *
+   * @generated from field: optional string provider_image = 1;
+   */
+  providerImage?: string | undefined;
+
+  /**
+   * CHECKINGS or SAVINGS, as sent.
+   *
+   * @generated from field: optional string account_type = 2;
+   */
+  accountType?: string | undefined;
+
+  /**
+   * The bank to which the payer transfers.
+   *
+   * @generated from field: optional string bank_name = 3;
+   */
+  bankName?: string | undefined;
+
+  /**
+   * The payer's bank, as sent.
+   *
+   * @generated from field: optional string bank_id = 4;
+   */
+  bankId?: string | undefined;
+
+  /**
+   * The owner of the account to which the payer transfers.
+   *
+   * @generated from field: optional string beneficiary_name = 5;
+   */
+  beneficiaryName?: string | undefined;
+
+  /**
+   * The account to which the payer transfers; for SPEI, a CLABE.
+   *
+   * @generated from field: optional string bank_account = 6;
+   */
+  bankAccount?: string | undefined;
+
+  /**
+   * Unspecified; null.
+   *
+   * @generated from field: optional string bank_account_2 = 7;
+   */
+  bankAccount2?: string | undefined;
+
+  /**
+   * The type of the beneficiary's document.
+   *
+   * @generated from field: optional string beneficiary_document_type = 8;
+   */
+  beneficiaryDocumentType?: string | undefined;
+
+  /**
+   * The beneficiary's document.
+   *
+   * @generated from field: optional string beneficiary_document = 9;
+   */
+  beneficiaryDocument?: string | undefined;
+
+  /**
+   * The reference that the payer gives with the transfer.
+   *
+   * @generated from field: optional string reference = 10;
+   */
+  reference?: string | undefined;
+
+  /**
+   * The bank's reference number, once paid.
+   *
+   * @generated from field: optional string retrieval_reference_number = 11;
+   */
+  retrievalReferenceNumber?: string | undefined;
+
+  /**
+   * The acquirer's reference number, once paid.
+   *
+   * @generated from field: optional string acquirer_reference_number = 12;
+   */
+  acquirerReferenceNumber?: string | undefined;
+
+  /**
+   * The text that the payer copies (Pix "copia e cola"), or what the payer has to do.
+   *
+   * @generated from field: optional string payment_instruction = 13;
+   */
+  paymentInstruction?: string | undefined;
+
+  /**
+   * Where to send the payer: the bank's page, or this service's page that shows the payer how to pay.
+   *
+   * @generated from field: string redirect_url = 14;
+   */
+  redirectUrl: string;
+
+  /**
+   * Until when the payer can pay, according to the provider once it has answered.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 15;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * The provider's own document or page with the same instructions, if there is one.
+   *
+   * @generated from field: string document_url = 16;
+   */
+  documentUrl: string;
+};
+
+/**
+ * Describes the message payments.v1.BankTransfer.
+ * Use `create(BankTransferSchema)` to create a new message.
+ */
+export declare const BankTransferSchema: GenMessage<BankTransfer>;
+
+/**
+ * What the payer needs to pay a voucher. Null fields are unknown, or do not exist for the type.
+ *
+ * @generated from message payments.v1.Ticket
+ */
+export declare type Ticket = Message<"payments.v1.Ticket"> & {
+  /**
+   * The form of the voucher, such as barcode or reference_code.
+   *
+   * @generated from field: optional string type = 1;
+   */
+  type?: string | undefined;
+
+  /**
+   * Unspecified; null.
+   *
+   * @generated from field: optional string benefit_type = 2;
+   */
+  benefitType?: string | undefined;
+
+  /**
+   * Unspecified; null. See expires_at.
+   *
+   * @generated from field: optional string date_of_expiration = 3;
+   */
+  dateOfExpiration?: string | undefined;
+
+  /**
+   * What the payer has to do.
+   *
+   * @generated from field: optional string payment_instruction = 4;
+   */
+  paymentInstruction?: string | undefined;
+
+  /**
+   * The digits for the payer: a boleto's line of 47 digits, or the reference of a cash voucher.
+   *
+   * @generated from field: optional string provider_number = 5;
+   */
+  providerNumber?: string | undefined;
+
+  /**
+   * The digits of the barcode; for a boleto, 44 digits.
+   *
+   * @generated from field: optional string provider_barcode = 6;
+   */
+  providerBarcode?: string | undefined;
+
+  /**
+   * A URL of the network's logo.
+   *
+   * @generated from field: optional string provider_logo = 7;
+   */
+  providerLogo?: string | undefined;
+
+  /**
+   * barcode or custom.
+   *
+   * @generated from field: optional string provider_format = 8;
+   */
+  providerFormat?: string | undefined;
+
+  /**
+   * Where to send the payer: this service's page that shows the payer how to pay.
+   *
+   * @generated from field: string redirect_url = 9;
+   */
+  redirectUrl: string;
+
+  /**
+   * Until when the payer can pay, according to the provider once it has answered.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 10;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * The provider's own document or page with the same instructions, if there is one, such as a boleto's PDF.
+   *
+   * @generated from field: string document_url = 11;
+   */
+  documentUrl: string;
+};
+
+/**
+ * Describes the message payments.v1.Ticket.
+ * Use `create(TicketSchema)` to create a new message.
+ */
+export declare const TicketSchema: GenMessage<Ticket>;
 

@@ -812,6 +812,20 @@ export enum Transaction_Category {
    * @generated from enum value: WALLET = 2;
    */
   WALLET = 2,
+
+  /**
+   * The payer transfers the money from a bank account.
+   *
+   * @generated from enum value: BANK_TRANSFER = 3;
+   */
+  BANK_TRANSFER = 3,
+
+  /**
+   * The payer pays a voucher, in cash or at a bank.
+   *
+   * @generated from enum value: TICKET = 4;
+   */
+  TICKET = 4,
 }
 
 /**
@@ -930,6 +944,14 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
    * @generated from field: string merchant_advice_code_message = 15;
    */
   merchantAdviceCodeMessage: string;
+
+  /**
+   * The money that has arrived, as an amount such as 26.00, if it is not the payment's amount: a payer may transfer too
+   * little or too much.
+   *
+   * @generated from field: string amount_received = 16;
+   */
+  amountReceived: string;
 };
 
 /**
@@ -1045,7 +1067,8 @@ export declare type Checkout = Message<"payments.v1.Checkout"> & {
   session: string;
 
   /**
-   * true if the payer must act: for redirect wallets, and while a card waits for a 3-D Secure challenge.
+   * true if the payer must act: for redirect wallets, bank transfers and tickets, and while a card waits for a 3-D Secure
+   * challenge.
    *
    * @generated from field: bool sdk_action_required = 2;
    */

@@ -55,7 +55,7 @@ export declare type RoutingFacts = Message<"payments.v1.RoutingFacts"> & {
   type: string;
 
   /**
-   * CARD or WALLET.
+   * CARD, WALLET, BANK_TRANSFER or TICKET.
    *
    * @generated from field: string category = 6;
    */

@@ -3,7 +3,7 @@ import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_
 import { alarmingOutcome } from '../kit/provider-answer.ts';
 import type { AttemptCard } from '../port/attempt.ts';
 import type { NotificationReading, ProviderConnection } from '../port/connector.ts';
-import type { Outcome } from '../port/outcome.ts';
+import { type Outcome, payersPage } from '../port/outcome.ts';
 import { aroundCalls, type CallArgument } from './provider-calls.ts';
 import { createRedactor, type Redactor } from './redact-card-data.ts';
 
@@ -55,8 +55,9 @@ function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
       return [name, IDENTIFIERS.has(name) ? redactor.identifier(value) : redactor.text(value)];
     }),
   ) as Outcome;
-  if (shown.kind !== 'awaits_payer' || redactor.isClean(shown.show.page)) return shown;
-  return alarmingOutcome("the provider's redirect contains card data", shown.providerData);
+  if (redactor.isClean(payersPage(shown))) return shown;
+  const providerData = shown.kind === 'not_sent' ? undefined : shown.providerData;
+  return alarmingOutcome("the provider's redirect contains card data", providerData);
 }
 
 /** Redacts a provider's data: every field is text except the raw response. */

@@ -27,7 +27,10 @@ export type AttemptFacts = {
   readonly cancelUrl: string;
   /** Our own URL for the connection's notifications: `…/v1/providers/{connection}/notifications`. */
   readonly notificationUrl: string;
-  /** Time after which a redirected payer can no longer pay, in milliseconds since the epoch. */
+  /**
+   * Time after which the payer can no longer pay, in milliseconds since the epoch. For a local method, it is the time
+   * that the merchant asked for or the method's default, already rounded to the provider's days.
+   */
   readonly expiresAtMs: number;
   readonly customerPayer: CustomerPayer;
   readonly additionalData: AdditionalData | undefined;
@@ -45,6 +48,15 @@ export type AttemptFacts = {
  */
 export type Method<Card = AttemptCard> =
   | ({ readonly by: 'card'; readonly type: string; readonly card: Card } & CardOptions)
+  /** A wallet's token (Apple Pay, Google Pay): the card behind it is charged. */
+  | ({
+      readonly by: 'wallet_token';
+      readonly type: string;
+      /** The wallet's whole answer, a JSON object as text. */
+      readonly token: Secret;
+      /** The last four digits of the card, as sent; '' if they were not. */
+      readonly lastFour: string;
+    } & CardOptions)
   /** A wallet that is charged without its payer. */
   | {
       readonly by: 'wallet';
@@ -54,18 +66,50 @@ export type Method<Card = AttemptCard> =
       /** The type of the card in the wallet, as sent. */
       readonly cardType: string | undefined;
     }
-  /** The payer has to act: on a page of the provider's. */
-  | { readonly by: 'payer'; readonly type: string; readonly show: 'page' };
+  /** The payer has to act, on a page of the provider's. */
+  | { readonly by: 'payer'; readonly type: string; readonly show: 'page' }
+  /** The payer pays later, as they are shown: a local method. */
+  | LocalMethodOfPayer;
+
+/** A local method of a payment: a bank transfer or a ticket. */
+export type LocalMethodOfPayer = {
+  readonly by: 'payer';
+  readonly type: string;
+  readonly show: 'instructions';
+  readonly category: 'BANK_TRANSFER' | 'TICKET';
+  /** When the code should expire, in milliseconds since the epoch; undefined if the merchant leaves it to the method. */
+  readonly wantedExpiryMs: number | undefined;
+  /** The payer's bank, by its ACH Colombia code; '' if none was sent. */
+  readonly bankId: string;
+  readonly accountType: 'CHECKINGS' | 'SAVINGS' | undefined;
+};
 
 /** Returns the kind of a method, by which connections say what they can do and transactions keep how the payer pays. */
-export function kindOf<By extends Method['by']>({ by }: { readonly by: By }): (typeof KINDS)[By] {
-  return KINDS[by];
+export function kindOf(method: Extract<Method, { by: 'wallet' | 'payer' }>): Exclude<MethodKind, 'CARD'>;
+export function kindOf(method: Method<unknown>): MethodKind;
+export function kindOf(method: Method<unknown>): MethodKind {
+  switch (method.by) {
+    case 'card':
+    case 'wallet_token':
+      return 'CARD';
+    case 'wallet':
+      return 'WALLET';
+    default:
+      return method.show === 'page' ? 'PAYER_PAGE' : 'PAYER_CODE';
+  }
 }
 
-const KINDS = { card: 'CARD', wallet: 'WALLET', payer: 'PAYER_PAGE' } as const satisfies Record<
-  Method['by'],
-  MethodKind
->;
+/** Returns true for a local method. */
+export function isLocalMethod(method: Method<unknown>): method is LocalMethodOfPayer {
+  return method.by === 'payer' && method.show === 'instructions';
+}
+
+/** Returns true for a method that charges a card: one with the options of cards. */
+export function chargesCard<Card>(
+  method: Method<Card>,
+): method is Extract<Method<Card>, { by: 'card' | 'wallet_token' }> {
+  return method.by === 'card' || method.by === 'wallet_token';
+}
 
 /** Options that a merchant sets for a card payment. */
 export type CardOptions = {

@@ -2,18 +2,46 @@ import type { BrowserInfo } from '#gen/payments/v1/customer_payer_pb.js';
 import type { ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 
 /**
- * A way in which payers pay: by card, by a wallet that they enrolled earlier, or on a page of the provider's. The names
- * are those of `transaction.method_kind`.
+ * A way in which payers pay: by card, by a wallet that they enrolled earlier, on a wallet's page, or by a local method
+ * (a bank transfer or a ticket), which they pay later with a code or on their bank's page. The names are those of
+ * `transaction.method_kind`.
  */
-export type MethodKind = 'CARD' | 'WALLET' | 'PAYER_PAGE';
+export type MethodKind = 'CARD' | 'WALLET' | 'PAYER_PAGE' | 'PAYER_CODE';
+
+/** What a connection can do with a local method: a bank transfer or a ticket. */
+export type LocalMethod = {
+  /** Countries (ISO 3166-1 alpha-2) and currencies (ISO 4217) in which the provider offers it. */
+  readonly countries: readonly string[];
+  readonly currencies: readonly string[];
+  /** The least and the greatest amount, in minor units. Absent: no limit is known. */
+  readonly least?: bigint;
+  readonly greatest?: bigint;
+  /** Paths of the fields that a request must have, such as `customer_payer.document.document_number`. */
+  readonly needs: readonly string[];
+  /** The types of documents that a payer's document may have. Absent: any. */
+  readonly documents?: readonly string[];
+  /** Minutes from now until a code can expire. */
+  readonly expiry: { readonly default: number; readonly least: number; readonly greatest: number };
+  /** IANA time zone in whose days the provider counts: a code expires at the end of a day. Absent: at any time. */
+  readonly expiresWithDayIn?: string;
+  readonly refunds: Times;
+  /** Days after the payment until which it can be refunded. Absent: no limit is known. */
+  readonly refundableDays?: number;
+  /** An unpaid one can be closed, by a look-up with `close`. */
+  readonly close: boolean;
+};
 
 /** Number of refunds that a provider accepts for one payment. */
 export type Times = 'none' | 'one' | 'several';
 
 /** Capabilities of a provider. A capability that the connector does not implement must be `false` or 'none'. */
 export type Capabilities = {
-  /** The kinds of methods that `pay` accepts. */
-  readonly methods: readonly MethodKind[];
+  /** The kinds of methods that `pay` accepts, other than local methods. */
+  readonly methods: readonly Exclude<MethodKind, 'PAYER_CODE'>[];
+  /** The local methods that `pay` accepts, by payment_method.type. */
+  readonly localMethods: Readonly<Record<string, LocalMethod>>;
+  /** The wallets whose tokens `pay` accepts, by payment_method.type. */
+  readonly walletTokens: readonly string[];
   /** Authorizes without capturing (`capture: false`). */
   readonly authorization: boolean;
   /** Maximum number of captures of one authorization. The last capture releases the rest. */
@@ -49,6 +77,8 @@ export type Capabilities = {
 /** Capabilities of a provider that accepts only cards: a starting point for a connector. */
 export const CARDS_ONLY: Capabilities = {
   methods: ['CARD'],
+  localMethods: {},
+  walletTokens: [],
   authorization: false,
   captures: 0,
   refunds: 'none',

@@ -107,6 +107,11 @@ export type ProviderConnection = {
   readonly enrollWallet?: (enrollment: WalletEnrollment) => Promise<Outcome>;
   /** Looks up the outcome of an enrollment: `approved` carries the `enrolledToken`. Present if `enrollWallet` is. */
   readonly lookUpEnrollment?: (enrollment: Pick<WalletEnrollment, 'enrollmentId'>) => Promise<Outcome>;
+  /**
+   * Lists the banks from which a payer of a local method must choose. Rejects if the provider is away. undefined: no
+   * local method needs a bank.
+   */
+  readonly listBanks?: (type: string) => Promise<readonly Bank[]>;
   /** Reads the provider's notifications. undefined: the provider sends none. */
   readonly readNotification: ReadNotification | undefined;
   /**
@@ -139,6 +144,14 @@ export type CallSlots = {
    * @returns a function that releases the slot, once; undefined if no slot is free.
    */
   take(): (() => void) | undefined;
+};
+
+/** A bank from which a payer can pay. */
+export type Bank = {
+  /** Its ACH Colombia code. */
+  readonly id: string;
+  /** Display name. */
+  readonly name: string;
 };
 
 /** Kind of an operation on a payment. */
@@ -218,7 +231,7 @@ export type LookedUp =
       readonly softDescriptor: string;
       readonly attempt: AttemptFacts;
     }
-  | { readonly kind: Exclude<MethodKind, 'CARD'>; readonly attempt: AttemptFacts }
+  | { readonly kind: Exclude<MethodKind, 'CARD'>; readonly type: string; readonly attempt: AttemptFacts }
   | ({
       readonly kind: OperationKind;
       /** The `providerPaymentId`s of the payment's other transactions: none of them can be this operation. */

@@ -75,6 +75,37 @@ type Correcting = {
   readonly isAnyTry?: true;
 };
 
+/** Field of the outcomes of a transfer whose payer may have sent another amount. */
+type Received = {
+  /** The money that has arrived, if it is not the payment's amount: too little so far, or too much. */
+  readonly received?: Money;
+};
+
+/** The provider's page to which the payer is sent: a wallet's, a bank's, or a card's 3-D Secure challenge. */
+export type ShownPage = { readonly page: string };
+
+/** What the payer is shown on this service's own page. */
+export type ShownInstructions = { readonly page?: undefined; readonly instructions: Instructions };
+
+/** What a payer needs to pay a bank transfer or a ticket. Each connector fills the fields that its provider reports. */
+export type Instructions = {
+  /** The text that the payer copies: a Pix code ("copia e cola"). It is also the content of the QR code. */
+  readonly text?: string;
+  /** URL of the provider's image of the QR code. */
+  readonly image?: string;
+  /** The digits for the payer: a boleto's line of 47 digits, or the reference of a cash voucher. */
+  readonly number?: string;
+  /** The digits of the barcode; for a boleto, 44 digits. */
+  readonly barcode?: string;
+  /** The account to which the payer transfers (SPEI: a CLABE), its bank and owner, and the reference to give. */
+  readonly account?: string;
+  readonly bankName?: string;
+  readonly beneficiary?: string;
+  readonly reference?: string;
+  /** URL of the provider's own document or page, such as a boleto's PDF. */
+  readonly document?: string;
+};
+
 /** The KNOWN state of a transaction after a call. A `switch` over it ends in `assertNever`. */
 export type Outcome =
   /** Done: charged, authorized, verified, captured, canceled or refunded. */
@@ -102,16 +133,21 @@ export type Outcome =
          * far as its payment can hold it.
          */
         readonly money?: Money;
-      })
-  /** The payer has to act on the page at this URL: a wallet's checkout, or a card's 3-D Secure challenge. */
-  | (Reported & { readonly kind: 'awaits_payer'; readonly show: { readonly page: string } })
+      } & Received)
+  /** The payer has to act: on a page, or as the instructions say. */
+  | (Reported & {
+      readonly kind: 'awaits_payer';
+      readonly show: ShownPage | ShownInstructions;
+      /** When the payer can no longer pay, according to the provider. Absent: it does not say. */
+      readonly until?: Date;
+    } & Received)
   /** The payer agreed; `complete` must take the money. Only a look-up reports this. */
   | (Reported & { readonly kind: 'to_complete' })
   /** The provider has the transaction and will decide later. */
   | (Reported & { readonly kind: 'pending' })
   | (Reported & Correcting & DeclineReason & { readonly kind: 'declined' })
   /** The payer did not act in time, or the authorization lapsed: nothing was charged, and nothing will be. */
-  | (Reported & { readonly kind: 'expired' })
+  | (Reported & { readonly kind: 'expired' } & Received)
   /** It is certain that no money moved at the provider, and that none will: the attempt may be made elsewhere. */
   | {
       readonly kind: 'not_sent';
@@ -134,6 +170,11 @@ export type Outcome =
       /** Needs manual review: money may have moved without a request. `detail` says why. */
       readonly alarm?: true;
     });
+
+/** Returns the URL of the page to which an outcome sends the payer; '' if it sends them to no page. */
+export function payersPage(outcome: Outcome): string {
+  return (outcome.kind === 'awaits_payer' && outcome.show.page) || '';
+}
 
 /** Makes the compiler check that every outcome is handled. */
 export function assertNever(outcome: never): never {

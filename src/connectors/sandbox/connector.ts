@@ -30,6 +30,8 @@ export const sandboxConnector: Connector = { name: 'sandbox', corrections: CORRE
 
 const CAPABILITIES: Capabilities = {
   methods: ['CARD', 'PAYER_PAGE', 'WALLET'],
+  localMethods: {},
+  walletTokens: [],
   authorization: true,
   captures: 10,
   refunds: 'several',

@@ -25,6 +25,7 @@ const APPROVED = '00';
 const OBJECTS = {
   CARD: 'charge',
   PAYER_PAGE: 'wallet_order',
+  PAYER_CODE: 'code',
   WALLET: 'wallet_enrollment',
   capture: 'capture',
   cancel: 'cancellation',
@@ -41,6 +42,7 @@ export function fromPayment(result: HttpResult, attempt: PaymentAttempt, provide
     (answer, reported, httpStatus) => {
       switch (method.by) {
         case 'card':
+        case 'wallet_token':
           return readCharge(answer, reported, httpStatus, method);
         case 'payer':
           // A payer who was never sent to the order cannot have paid it.
@@ -96,6 +98,7 @@ export function fromLookUp(result: HttpResult, query: LookUp, providerId: string
           capture: of.capture || answer.captured === true,
         });
       case 'PAYER_PAGE':
+      case 'PAYER_CODE':
       case 'WALLET':
         return readWallet(answer, reported, httpStatus);
       case 'capture':

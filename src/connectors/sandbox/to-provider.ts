@@ -50,6 +50,8 @@ export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSetting
         wallet_token: method.enrolled?.token,
         card_type: method.cardType,
       });
+    case 'wallet_token':
+      return post('/v1/charges', { token: method.token.reveal() });
     default:
       return assertNever(method);
   }

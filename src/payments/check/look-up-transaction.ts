@@ -202,8 +202,8 @@ function lookedUpAttempt(
   { transactions }: Payment,
 ): LookedUp {
   if (!methodKind) throw new Error(`attempt ${attempt.transactionId} has no kind of method`);
-  if (methodKind !== 'CARD') return { kind: methodKind, attempt };
-  const detail = transactions?.paymentMethod?.detail?.kind;
+  const { detail: { kind: detail } = {}, type: methodType = '' } = transactions?.paymentMethod ?? {};
+  if (methodKind !== 'CARD') return { kind: methodKind, type: methodType, attempt };
   const softDescriptor = detail?.case === 'card' ? detail.value.softDescriptor : '';
   return { kind: methodKind, capture, verify: type === 'VERIFY', softDescriptor, attempt };
 }

@@ -14,7 +14,7 @@ import { callsBeginWithinMs, leaseS } from '../model/schedule.ts';
 import { WAITING } from '../model/states.ts';
 import { type CallObserver, type WriteDeps, writeNextAttempt } from '../write-change.ts';
 import type { ConnectionSlot } from './connection-slots.ts';
-import { attemptFacts, wayOfPayer } from './payment-attempt.ts';
+import { attemptFacts, expiryAt, wayOfPayer } from './payment-attempt.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
 
 /** Dependencies of makeAttempts. */
@@ -75,9 +75,11 @@ export async function makeAttempts(
 
     const { transaction } = recordOutcome(record, outcome, {}, deps.now());
     const next = { transactionId: newId(record.accountId) };
-    const moved = withAttempt(record, next.transactionId, target, deps.now());
-    beforeMs = Math.min(performance.now() + callsBeginWithinMs(deps.schedule), goesOnUntilMs);
     const nextConnection = openConnection(catalogue, target.id);
+    const at = deps.now();
+    const expiresAt = expiryAt(attempt.method, nextConnection.capabilities, at);
+    const moved = withAttempt(record, { transactionId: next.transactionId, at, expiresAt }, target);
+    beforeMs = Math.min(performance.now() + callsBeginWithinMs(deps.schedule), goesOnUntilMs);
     const nextAttempt = { ...attempt, ...attemptFacts(moved, deps.publicUrl(), nextConnection.capabilities) };
     const { minorUnits, currency, capture, type } = prepared.claim;
     const own = { accountId: record.accountId, paymentId: attempt.paymentId, transactionId, version };
@@ -89,7 +91,7 @@ export async function makeAttempts(
         ...{ minorUnits, currency, capture, type, parentId: undefined, isFinal: false, ...UNNAMED },
         status: WAITING.transaction,
         vaultedToken: prepared.claim.vault?.token ?? prepared.claim.storedMethod,
-        ...wayOfPayer(nextAttempt.method, nextConnection.capabilities),
+        ...wayOfPayer(nextAttempt.method, nextAttempt, at),
         checkInS: leaseS(nextConnection, deps.schedule),
       },
     };

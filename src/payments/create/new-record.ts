@@ -7,6 +7,7 @@ import {
   CustomerPayerSchema,
 } from '#gen/payments/v1/customer_payer_pb.js';
 import {
+  BankTransferSchema,
   type CardData,
   CardDataSchema,
   CardSchema,
@@ -15,6 +16,7 @@ import {
   PaymentMethodSchema,
   StoredCredentialsSchema,
   ThreeDSecureSchema,
+  TicketSchema,
   TransactionPaymentMethodSchema,
   WalletSchema,
 } from '#gen/payments/v1/payment_method_pb.js';
@@ -29,6 +31,7 @@ import {
   TransactionSchema,
 } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import { chargesCard, isLocalMethod, type LocalMethodOfPayer } from '#src/connectors/port/attempt.ts';
 import { type Money, toDecimal } from '#src/money.ts';
 import { categoryOf, type RequestedMethod, workflowOfMethod } from '#src/payments/method/payment-method.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
@@ -58,6 +61,10 @@ export type PaymentFacts = {
   /** The first connection to try. */
   readonly connection: ConnectionConfig;
   readonly createdAt: Timestamp;
+  /** The service's URL for payers, without a trailing slash. */
+  readonly publicUrl: string;
+  /** When a local method's code is to expire. */
+  readonly expiresAt: Timestamp | undefined;
 };
 
 /** Returns the complete record of a payment that is about to be sent and awaits its outcome. */
@@ -130,16 +137,21 @@ export function newRecord(facts: PaymentFacts): Payment {
  * account is set to show authorizations as AUTHORIZE.
  */
 function shownType(method: RequestedMethod, tellsAuthorized: boolean): Transaction_Type {
-  if (method.by !== 'card') return Transaction_Type.PURCHASE;
+  if (!chargesCard(method)) return Transaction_Type.PURCHASE;
   if (method.verify) return Transaction_Type.VERIFY;
   return tellsAuthorized && !method.capture ? Transaction_Type.AUTHORIZE : Transaction_Type.PURCHASE;
 }
 
+/** The stored customer of a payment, with the payer's stored data. */
+type StoredCustomer = PaymentFacts['storedCustomer'];
+
+/** Completes a request with the stored customer's data. */
+export function withStoredPayer(request: CreatePaymentRequest, stored: StoredCustomer): CreatePaymentRequest {
+  return stored ? { ...request, customerPayer: recordedPayer(request.customerPayer, stored) } : request;
+}
+
 /** Merges the payer's data field by field; the request wins. A document or address is taken whole from one side. */
-function recordedPayer(
-  sent: CustomerPayer | undefined,
-  stored: { readonly id: string; readonly payer: CustomerPayer } | undefined,
-): CustomerPayer {
+function recordedPayer(sent: CustomerPayer | undefined, stored: StoredCustomer): CustomerPayer {
   return create(CustomerPayerSchema, {
     ...sent,
     ...stored?.payer,
@@ -158,11 +170,12 @@ export function saysNothing(value: unknown): boolean {
 
 function recordedDetail(facts: PaymentFacts, type: Transaction_Type): PaymentMethodDetail {
   const { method, cardData } = facts;
+  if (isLocalMethod(method)) return localDetail(facts, method);
   if (method.by !== 'card') {
     const value = create(WalletSchema, {
       installments: 1,
       installmentsType: 'MERCHANT',
-      cardData: method.by === 'wallet' ? enrolledCard(method.cardType, facts.walletFingerprint) : undefined,
+      ...walletDetail(method, facts.walletFingerprint),
     });
     return create(PaymentMethodDetailSchema, { kind: { case: 'wallet', value } });
   }
@@ -180,6 +193,41 @@ function recordedDetail(facts: PaymentFacts, type: Transaction_Type): PaymentMet
     storedCredentials: method.storedCredentials ?? create(StoredCredentialsSchema),
   });
   return create(PaymentMethodDetailSchema, { kind: { case: 'card', value } });
+}
+
+/** Returns the detail of a local method, which leads its payer to our own page until the provider gives another one. */
+function localDetail(
+  facts: PaymentFacts,
+  { category, bankId, accountType }: LocalMethodOfPayer,
+): PaymentMethodDetail {
+  const redirectUrl = `${facts.publicUrl}/v1/payments/${facts.paymentId}/pay`;
+  const common = { redirectUrl, expiresAt: facts.expiresAt };
+  return create(PaymentMethodDetailSchema, {
+    kind:
+      category === 'TICKET'
+        ? { case: 'ticket', value: create(TicketSchema, common) }
+        : {
+            case: 'bankTransfer',
+            value: create(BankTransferSchema, { ...common, bankId: bankId || undefined, accountType }),
+          },
+  });
+}
+
+function walletDetail(
+  method: Exclude<RequestedMethod, { by: 'card' } | LocalMethodOfPayer>,
+  fingerprint: string,
+) {
+  switch (method.by) {
+    case 'wallet_token': {
+      const { capture, softDescriptor, storedCredentials, lastFour } = method;
+      const cardData = lastFour ? create(CardDataSchema, { lfd: lastFour }) : undefined;
+      return { capture, softDescriptor, storedCredentials, cardData };
+    }
+    case 'wallet':
+      return { cardData: enrolledCard(method.cardType, fingerprint) };
+    default:
+      return {};
+  }
 }
 
 /**

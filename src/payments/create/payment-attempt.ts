@@ -1,22 +1,25 @@
-import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import {
   type AttemptCard,
   type AttemptFacts,
+  isLocalMethod,
   kindOf,
   type Method,
   type PaymentAttempt,
 } from '#src/connectors/port/attempt.ts';
 import type { Capabilities } from '#src/connectors/port/capabilities.ts';
 import { parseMoney } from '#src/money.ts';
+import { expiryOf } from '#src/payments/method/local-method.ts';
 import type { RequestedMethod } from '#src/payments/method/payment-method.ts';
 
-/** The term of a connection that limits its payers. */
-type PayerTerms = Pick<Capabilities, 'redirectValidMinutes'>;
+/** The terms of a connection that limit its payers. */
+type PayerTerms = Pick<Capabilities, 'redirectValidMinutes' | 'localMethods'>;
 
 /**
- * Builds the first attempt of a payment, and the columns of its row that say how the payer pays.
+ * Returns the first attempt of a payment.
  *
+ * @param record the record whose `transactions` field is the attempt.
  * @param card the card in the clear, for a card payment.
  */
 export function firstAttempt(
@@ -24,12 +27,26 @@ export function firstAttempt(
   method: RequestedMethod,
   card: AttemptCard | undefined,
   { publicUrl, terms }: { readonly publicUrl: string; readonly terms: PayerTerms },
-) {
-  const attempt: PaymentAttempt = {
-    ...attemptFacts(record, publicUrl, terms),
-    method: sentMethod(method, card),
-  };
-  return { attempt, way: wayOfPayer(method, terms) };
+): PaymentAttempt {
+  return { ...attemptFacts(record, publicUrl, terms), method: sentMethod(method, card) };
+}
+
+/**
+ * Returns when a local method's code is to expire at a connection; undefined for other methods, whose term is the
+ * connection's.
+ *
+ * @param createdAt when the payment was made.
+ */
+export function expiryAt(
+  method: Method<unknown>,
+  { localMethods }: PayerTerms,
+  createdAt: Timestamp,
+): Timestamp | undefined {
+  const local = isLocalMethod(method) ? localMethods[method.type] : undefined;
+  if (!local || !isLocalMethod(method)) return undefined;
+  const ms = expiryOf(local, method.wantedExpiryMs, timestampMs(createdAt));
+  if (ms === undefined) throw new Error(`${method.type} cannot expire as asked, although it was checked`);
+  return timestampFromMs(ms);
 }
 
 function sentMethod(method: RequestedMethod, card: AttemptCard | undefined): Method {
@@ -63,7 +80,7 @@ export function attemptFacts(record: Payment, publicUrl: string, terms: PayerTer
     returnUrl: `${publicUrl}/v1/payments/${record.id}/return`,
     cancelUrl: `${publicUrl}/v1/payments/${record.id}/return/canceled`,
     notificationUrl: `${publicUrl}/v1/providers/${encodeURIComponent(connectionId)}/notifications`,
-    expiresAtMs: timestampMs(createdAt) + terms.redirectValidMinutes * 60_000,
+    expiresAtMs: payerUntilMs(record, createdAt, terms),
     customerPayer,
     additionalData: record.additionalData,
     taxes: record.taxes,
@@ -71,7 +88,18 @@ export function attemptFacts(record: Payment, publicUrl: string, terms: PayerTer
   };
 }
 
+/** Returns when a payer can no longer pay: at the recorded expiry of a local method, or at the end of a redirect's term. */
+function payerUntilMs(
+  { paymentMethod }: Pick<Payment, 'paymentMethod'>,
+  createdAt: Timestamp,
+  { redirectValidMinutes }: PayerTerms,
+): number {
+  const kind = paymentMethod?.paymentMethodDetail?.kind;
+  const { expiresAt } = kind?.case === 'bankTransfer' || kind?.case === 'ticket' ? kind.value : {};
+  return expiresAt ? timestampMs(expiresAt) : timestampMs(createdAt) + redirectValidMinutes * 60_000;
+}
+
 /** Returns how the payer pays an attempt, and the time to act, for the attempt's row. */
-export function wayOfPayer(method: Pick<Method, 'by'>, { redirectValidMinutes }: PayerTerms) {
-  return { methodKind: kindOf(method), payerDueInS: redirectValidMinutes * 60 };
+export function wayOfPayer(method: Method<unknown>, { expiresAtMs }: AttemptFacts, createdAt: Timestamp) {
+  return { methodKind: kindOf(method), payerDueInS: (expiresAtMs - timestampMs(createdAt)) / 1_000 };
 }

@@ -10,7 +10,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
-import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import { chargesCard, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { type Money, parseMoney } from '#src/money.ts';
 import { newId } from '#src/new-id.ts';
 import { type CardDeps, readCard, walletFingerprint } from '#src/payments/method/payer-card.ts';
@@ -31,9 +31,9 @@ import { type CheckSchedule, leaseS } from '../model/schedule.ts';
 import { WAITING } from '../model/states.ts';
 import { type PayerHashKeys, payerHashes } from '../payer-hashes.ts';
 import { columnsOfMethod, encodeRecord } from '../stored-record.ts';
-import { newRecord } from './new-record.ts';
+import { newRecord, withStoredPayer } from './new-record.ts';
 import { withChoices } from './payer-choices.ts';
-import { firstAttempt } from './payment-attempt.ts';
+import { expiryAt, firstAttempt, wayOfPayer } from './payment-attempt.ts';
 import { hasTerms, requestInSession, requireMethodInSession } from './session-terms.ts';
 import { findReferences, publicKeyAlone, requireNothingStored } from './stored-references.ts';
 
@@ -78,8 +78,9 @@ export async function preparePayment(
   if (isOpenToAll) requireNothingStored(sent);
   const stored = await findReferences(deps.database, sent, accountId, withinSession);
   const storedPayer = stored?.customer && fromBinary(CustomerPayerSchema, stored.customer.payer);
+  const storedCustomer = stored?.customer && storedPayer && { id: stored.customer.id, payer: storedPayer };
   const complete = withChoices(sent, stored?.oneTimeToken?.choices, storedPayer);
-  const request = requestInSession(complete, stored?.session);
+  const request = withStoredPayer(requestInSession(complete, stored?.session), storedCustomer);
   const method = readMethod(request, stored, catalogue.types);
   requireMethodInSession(stored?.session, method);
   if (isOpenToAll && method.by !== 'payer') throw publicKeyAlone();
@@ -101,7 +102,7 @@ export async function preparePayment(
     request,
     money,
     method,
-    storedCustomer: stored?.customer && storedPayer && { id: stored.customer.id, payer: storedPayer },
+    storedCustomer,
     cardData: card?.data,
     createdWith: secretPresented ? '' : 'PUBLIC_KEY',
     walletFingerprint: fingerprint,
@@ -109,14 +110,16 @@ export async function preparePayment(
     chosen,
     connection: first,
     createdAt,
+    publicUrl: deps.publicUrl(),
+    expiresAt: expiryAt(method, connection.capabilities, createdAt),
   });
-  const { attempt, way } = firstAttempt(record, method, card?.attempt, {
+  const attempt = firstAttempt(record, method, card?.attempt, {
     publicUrl: deps.publicUrl(),
     terms: connection.capabilities,
   });
   const claim = {
     ...stateOf(record, attempt, money),
-    ...way,
+    ...wayOfPayer(method, attempt, createdAt),
     ...payerHashes(deps, accountId, request.country, record.customerPayer ?? {}),
     customerId: stored?.customer?.id,
     cardFingerprint: card?.fingerprint,
@@ -125,7 +128,7 @@ export async function preparePayment(
     connectionId: first.id,
     connectionIdentity: connection.identity,
     leaseS: leaseS(connection, deps.schedule),
-    capture: method.by !== 'card' || method.capture,
+    capture: !chargesCard(method) || method.capture,
     ...(await cardToVault(deps, request, card, stored)),
     session: sessionUse(stored?.session),
     oneTimeToken: stored?.oneTimeToken?.id,

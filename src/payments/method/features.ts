@@ -1,9 +1,22 @@
+import type { DescField } from '@bufbuild/protobuf';
+import { isReflectMessage, type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
-import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { type CardOptions, kindOf, type Method } from '#src/connectors/port/attempt.ts';
-import type { Capabilities, MethodKind } from '#src/connectors/port/capabilities.ts';
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import {
+  type CardOptions,
+  chargesCard,
+  isLocalMethod,
+  type LocalMethodOfPayer,
+  type Method,
+} from '#src/connectors/port/attempt.ts';
+import type { Capabilities, LocalMethod, MethodKind } from '#src/connectors/port/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
-import { describeFields, fieldRefusal, ServiceError } from '#src/service-error.ts';
+import { formatMoney, parseMoney } from '#src/money.ts';
+import { describeFields, type FieldError, fieldRefusal, ServiceError } from '#src/service-error.ts';
+import { expiryOf, rangeOf } from './local-method.ts';
 
 /** A feature that a payment needs and a connection lacks. */
 export type Lack = {
@@ -13,17 +26,18 @@ export type Lack = {
   readonly what: string;
   /** true: the field is absent, and the connection would offer the feature if it were sent. */
   readonly isMissing?: true;
+  /** The values that the connection offers, in words, if the field's own value is outside. */
+  readonly range?: string;
   /** true: another connection has enrolled the wallet, and no other can charge it. */
   readonly isElsewhere?: true;
 };
 
-const CARD = 'payment_method.detail.card';
 const SETUPS = '3-D Secure setups';
 const RESULTS = 'results of 3-D Secure from elsewhere';
 
 /** A feature of card payments that a request may ask for. */
 type Feature = {
-  /** Path of the field that asks for it, within payment_method.detail.card. */
+  /** Path of the field that asks for it, within the method's detail. */
   readonly field: string;
   /** Its name, in the plural. */
   readonly what: string;
@@ -69,7 +83,7 @@ const FEATURES: readonly Feature[] = [
     isAsked: ({ threeDSecure }) => threeDSecure !== undefined,
     isOffered: ({ externalThreeDSecure }) => externalThreeDSecure,
     missing: ({ missingForResults }, { threeDSecure }) =>
-      within(`${CARD}.three_d_secure`, threeDSecure && missingForResults?.(threeDSecure)),
+      within('payment_method.detail.card.three_d_secure', threeDSecure && missingForResults?.(threeDSecure)),
   },
   {
     ...{ field: 'stored_credentials', what: 'stored credentials', isMerchants: true },
@@ -88,7 +102,7 @@ function within(path: string, names: readonly string[] = []): string[] {
   return names.map((name) => `${path}.${name}`);
 }
 
-/** Lists the fields, within payment_method.detail.card, that ask for features. */
+/** Lists the fields, within the method's detail, that ask for features. */
 export function featuresAsked(options: CardOptions): string[] {
   return FEATURES.filter(({ isAsked }) => isAsked(options)).map(({ field }) => field);
 }
@@ -98,27 +112,111 @@ export function merchantsFeature(options: CardOptions): string | undefined {
   return FEATURES.find(({ isAsked, isMerchants }) => isMerchants && isAsked(options))?.field;
 }
 
-const METHODS: Readonly<Record<MethodKind, string>> = {
+const METHODS = {
   CARD: 'card payments',
   PAYER_PAGE: 'redirects to wallets',
   WALLET: 'payments with enrolled wallets',
-};
+} as const satisfies Partial<Record<MethodKind, string>>;
 
-/** Lists what a payment needs and a connection lacks: its kind of method, and features. */
-export function lacksOf(method: Method<unknown>, request: CreatePaymentRequest, can: Capabilities): Lack[] {
-  const kind = kindOf(method);
-  const lacks = can.methods.includes(kind) ? [] : [{ field: 'payment_method.type', what: METHODS[kind] }];
-  if (method.by !== 'card') return lacks;
+/**
+ * Lists what a payment needs and a connection lacks: its kind of method, and features.
+ *
+ * @param nowMs when the payment is made, in milliseconds since the epoch.
+ */
+export function lacksOf(
+  method: Method<unknown>,
+  request: CreatePaymentRequest,
+  can: Capabilities,
+  nowMs: number,
+): Lack[] {
+  if (isLocalMethod(method)) return lacksOfLocal(method, request, can, nowMs);
+  const lacks = lacksOfKind(method, can);
+  if (!chargesCard(method)) return lacks;
+  const detail = `payment_method.detail.${method.by === 'card' ? 'card' : 'wallet'}`;
   const asked = FEATURES.filter(({ isAsked }) => isAsked(method));
   const unoffered = asked.filter(({ isOffered }) => !isOffered(can));
   const incomplete = asked.filter(({ isOffered }) => isOffered(can));
   return [
     ...lacks,
-    ...unoffered.map(({ field, what }) => ({ field: `${CARD}.${field}`, what })),
+    ...unoffered.map(({ field, what }) => ({ field: `${detail}.${field}`, what })),
     ...incomplete.flatMap(({ missing, what }) =>
       (missing?.(can, method, request) ?? []).map((field): Lack => ({ field, what, isMissing: true })),
     ),
   ];
+}
+
+function lacksOfKind(method: Exclude<Method<unknown>, LocalMethodOfPayer>, can: Capabilities): Lack[] {
+  const field = 'payment_method.type';
+  if (method.by === 'wallet_token') {
+    return can.walletTokens.includes(method.type) ? [] : [{ field, what: `tokens of ${method.type}` }];
+  }
+  const kind = method.by === 'card' ? 'CARD' : method.by === 'wallet' ? 'WALLET' : 'PAYER_PAGE';
+  return can.methods.includes(kind) ? [] : [{ field, what: METHODS[kind] }];
+}
+
+/**
+ * Lists what a payment with a local method lacks at a connection: the method itself, its country, currency, amount or
+ * expiry, and the data of the payer that the provider needs.
+ */
+function lacksOfLocal(
+  { type, category, wantedExpiryMs }: LocalMethodOfPayer,
+  request: CreatePaymentRequest,
+  { localMethods }: Capabilities,
+  nowMs: number,
+): Lack[] {
+  const what = `${type} payments`;
+  const local = localMethods[type];
+  if (!local) return [{ field: 'payment_method.type', what }];
+  const isOutside: readonly (readonly [field: string, isOutside: boolean, range: string])[] = [
+    ['country', !local.countries.includes(request.country), oneOf(local.countries)],
+    ['amount.currency', !local.currencies.includes(request.amount?.currency ?? ''), oneOf(local.currencies)],
+    ['amount.value', ...amountRange(local, request)],
+    [
+      `payment_method.detail.${category === 'TICKET' ? 'ticket' : 'bank_transfer'}.expires_at`,
+      wantedExpiryMs !== undefined && expiryOf(local, wantedExpiryMs, nowMs) === undefined,
+      rangeOf(local),
+    ],
+    ['customer_payer.document.document_type', hasOtherDocument(local, request), oneOf(local.documents ?? [])],
+  ];
+  return [
+    ...isOutside.filter(([, is]) => is).map(([field, , range]) => ({ field, what, range })),
+    ...local.needs
+      .filter((path) => !isSent(request, path))
+      .map((field): Lack => ({ field, what, isMissing: true })),
+  ];
+}
+
+function amountRange({ least, greatest }: LocalMethod, { amount }: CreatePaymentRequest): [boolean, string] {
+  const money = amount && parseMoney(amount.value?.value ?? '', amount.currency);
+  if (!money) return [false, ''];
+  const inWords = (minorUnits: bigint) => formatMoney({ ...money, minorUnits });
+  const isLess = least !== undefined && money.minorUnits < least;
+  if (isLess) return [true, `at least ${inWords(least)}`];
+  const isMore = greatest !== undefined && money.minorUnits > greatest;
+  return isMore ? [true, `at most ${inWords(greatest)}`] : [false, ''];
+}
+
+function hasOtherDocument({ documents }: LocalMethod, { customerPayer }: CreatePaymentRequest): boolean {
+  const type = customerPayer?.document?.documentType ?? '';
+  return documents !== undefined && type !== '' && !documents.includes(type.toUpperCase());
+}
+
+function oneOf(names: readonly string[]): string {
+  return names.length === 1 ? `${names[0]}` : `one of ${names.join(', ')}`;
+}
+
+/** Returns true if a request has a value at a path of .proto names. */
+function isSent(request: CreatePaymentRequest, path: string): boolean {
+  let message: ReflectMessage | undefined = reflect(CreatePaymentRequestSchema, request);
+  const names = path.split('.');
+  for (const [depth, name] of names.entries()) {
+    const field: DescField | undefined = message?.fields.find((one) => one.name === name);
+    if (!message || !field || !message.isSet(field)) return false;
+    const value: unknown = message.get(field);
+    if (depth === names.length - 1) return value !== '';
+    message = isReflectMessage(value) ? value : undefined;
+  }
+  return false;
 }
 
 /** The open connections, by id. */
@@ -132,12 +230,13 @@ export function lacksAt(
   connections: Capable,
   method: Method<unknown>,
   request: CreatePaymentRequest,
+  nowMs: number,
 ): (connection: ConnectionConfig) => Lack[] {
   const enrolledAt = method.by === 'wallet' ? method.enrolled?.at : undefined;
   return ({ id }) => {
     if (enrolledAt !== undefined && enrolledAt !== id) return [ELSEWHERE];
     const connection = connections.get(id);
-    return connection ? lacksOf(method, request, connection.capabilities) : [];
+    return connection ? lacksOf(method, request, connection.capabilities, nowMs) : [];
   };
 }
 
@@ -148,8 +247,43 @@ const ELSEWHERE: Lack = {
 };
 
 /** Describes what a connection lacks, in a few words. */
-export function describeLack({ field, what, isMissing }: Lack): string {
+export function describeLack({ field, what, isMissing, range }: Lack): string {
+  if (range !== undefined) return `${what} with another ${field} than ${range}`;
   return isMissing ? `${what} without ${field}` : what;
+}
+
+/**
+ * Returns the refusal of a payment with a local method that no target of its route can handle: what the first listed
+ * target that offers the method lacks, so that the refusal does not depend on how the route chooses.
+ *
+ * @param byTarget what each target lacks, in the route's order.
+ */
+export function localNotOffered(byTarget: readonly (readonly Lack[])[]): ServiceError {
+  const isOffering = (lacks: readonly Lack[]) =>
+    lacks.every(({ isMissing, range }) => isMissing || range !== undefined);
+  const lacks = byTarget.find(isOffering) ?? byTarget[0] ?? [];
+  const fields = lacks.map(refusedField);
+  const isRange = lacks.every(({ range }) => range !== undefined);
+  const reason = isRange ? 'INVALID_PARAMETERS' : 'OPERATION_NOT_SUPPORTED';
+  return new ServiceError(reason, `${describeFields(fields)}; nothing was sent`, { fields });
+}
+
+function refusedField({ field, what, isMissing, range }: Lack): FieldError {
+  if (range !== undefined) {
+    const code = field.endsWith('.expires_at') || field === 'amount.value' ? 'OUT_OF_RANGE' : 'NOT_ALLOWED';
+    return { field, code, message: `must be ${range} for ${what}` };
+  }
+  return isMissing
+    ? {
+        field,
+        code: 'REQUIRED',
+        message: `is required: no connection of the payment's route offers ${what} without it`,
+      }
+    : {
+        field,
+        code: 'NOT_SUPPORTED',
+        message: `requests ${what}, which no connection of the payment's route offers together with the rest of the request`,
+      };
 }
 
 /** Returns the refusal of a payment that no connection of its route can handle. */
@@ -160,19 +294,7 @@ export function notOffered(lacks: readonly Lack[]): ServiceError {
     return fieldRefusal('OPERATION_NOT_SUPPORTED', ELSEWHERE.field, 'NOT_SUPPORTED', message);
   }
   const byField = new Map(here.map((lack) => [lack.field, lack]));
-  const fields = [...byField.values()].map(({ field, what, isMissing }) =>
-    isMissing
-      ? {
-          field,
-          code: 'REQUIRED' as const,
-          message: `is required: no connection of the payment's route offers ${what} without it`,
-        }
-      : {
-          field,
-          code: 'NOT_SUPPORTED' as const,
-          message: `requests ${what}, which no connection of the payment's route offers together with the rest of the request`,
-        },
-  );
+  const fields = [...byField.values()].map(refusedField);
   return new ServiceError('OPERATION_NOT_SUPPORTED', `${describeFields(fields)}; nothing was sent`, {
     fields,
   });

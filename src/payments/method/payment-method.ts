@@ -10,14 +10,17 @@ import {
   type ThreeDSecure,
   ThreeDSecureSchema,
   type ThreeDSecureSetup,
+  type WalletInput,
 } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import type { CardOptions, Method } from '#src/connectors/port/attempt.ts';
+import { type CardOptions, isLocalMethod, type Method } from '#src/connectors/port/attempt.ts';
+import { Secret } from '#src/secret.ts';
 import { fieldRefusal, invalidField, notAllowed, type ServiceError, unknownId } from '#src/service-error.ts';
 import type { StoredToken } from '#src/store/tables/one-time-tokens.ts';
 import type { StoredObjects, VaultedToken } from '#src/store/tables/stored-objects.ts';
 import { featuresAsked } from './features.ts';
+import { isLocal, readLocalMethod } from './local-method.ts';
 
 /** The payment method of a request, decided. Its card has yet to be opened. */
 export type RequestedMethod = Method<CardSource>;
@@ -67,21 +70,69 @@ export function readMethod(
     throw notAvailable('amount.currency', 'is not a currency that this payment method accepts');
   }
   const isRedirect = chooseWorkflow(request, offered) === Payment_Workflow.REDIRECT;
+  if (isLocal(offered.category)) return readLocalMethod(input, offered.category);
   const kind = input.detail?.kind;
+  if (kind?.case === 'bankTransfer' || kind?.case === 'ticket') throw notWith(type, kind.case);
   if (offered.category === Transaction_Category.WALLET) {
+    const wallet = kind?.case === 'wallet' ? kind.value : undefined;
+    if (wallet?.paymentToken && !isRedirect) return readWalletToken(input, wallet);
     requireNoCardOptions(input);
     const stored = references && input.vaultedToken ? requireStored(type, references) : undefined;
     if (isRedirect) return { by: 'payer', type, show: 'page' };
     const { connectionId: at, providerToken: token } = stored ?? {};
     const enrolled = at !== undefined && token !== undefined ? { at, token } : undefined;
-    const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
-    return { by: 'wallet', type, enrolled, cardType };
+    return { by: 'wallet', type, enrolled, cardType: wallet?.cardData?.cardType || undefined };
   }
   if (kind?.case === 'wallet')
     throw notAllowed('payment_method.detail.wallet', 'must not be sent with a card');
   const stored = () => references && requireStored(type, references);
   const card = chooseCard(input, kind?.value?.cardData, stored, references?.oneTimeToken);
   return { by: 'card', type, card, ...cardOptions(kind?.value) };
+}
+
+function notWith(type: string, group: 'bankTransfer' | 'ticket'): ServiceError {
+  const field = group === 'ticket' ? 'ticket' : 'bank_transfer';
+  return notAllowed(`payment_method.detail.${field}`, `must not be sent with ${type}`);
+}
+
+/**
+ * Reads a payment with a wallet's token. The token itself is the provider's to read; only a JSON object can be one.
+ *
+ * @throws ServiceError INVALID_PARAMETERS.
+ */
+function readWalletToken(
+  { type, token, vaultedToken, vaultOnSuccess }: PaymentMethodInput,
+  wallet: WalletInput,
+): RequestedMethod {
+  const field = 'payment_method.detail.wallet.payment_token';
+  if (token || vaultedToken)
+    throw notAllowed(field, 'must be sent alone: send only one of payment_token, token and vaulted_token');
+  if (vaultOnSuccess) {
+    const message = 'is not supported for the token of a wallet, which names no card that could be stored';
+    throw notAllowed('payment_method.vault_on_success', message);
+  }
+  if (!isJsonObjectText(wallet.paymentToken)) {
+    throw invalidField(field, 'INVALID_FORMAT', "must be the wallet's whole answer as a JSON object");
+  }
+  const { verify, capture, installments, softDescriptor, storedCredentials } = wallet;
+  return {
+    ...{
+      by: 'wallet_token',
+      type,
+      token: new Secret(wallet.paymentToken),
+      lastFour: wallet.cardData?.lfd ?? '',
+    },
+    ...cardOptions({ verify, capture, installments: installments || 1, softDescriptor, storedCredentials }),
+  };
+}
+
+function isJsonObjectText(text: string): boolean {
+  try {
+    const json: unknown = JSON.parse(text);
+    return typeof json === 'object' && json !== null && !Array.isArray(json);
+  } catch {
+    return false;
+  }
 }
 
 /** Requires exactly one of card data, a one-time token, and a stored card. */
@@ -123,7 +174,16 @@ function requireStored(type: string, { vaultedToken, customer }: MethodReference
  */
 function requireNoCardOptions({ detail, token }: PaymentMethodInput): void {
   const kind = detail?.kind;
-  if (kind?.case) {
+  if (kind?.case === 'wallet') {
+    const { softDescriptor, storedCredentials } = kind.value;
+    const field = softDescriptor ? 'soft_descriptor' : storedCredentials && 'stored_credentials';
+    if (field) throw notAllowed(`payment_method.detail.wallet.${field}`, 'is only for a payment_token');
+    if (kind.value.paymentToken) {
+      const message = 'is not supported for a wallet that redirects its payer';
+      throw notAllowed('payment_method.detail.wallet.payment_token', message);
+    }
+  }
+  if (kind?.case === 'card' || kind?.case === 'wallet') {
     const { verify, capture, installments } = kind.value;
     const asked = featuresAsked(
       cardOptions(kind.case === 'card' ? kind.value : { verify, capture, installments }),
@@ -207,8 +267,9 @@ function storedCredentials(sent: StoredCredentialsInput | undefined): StoredCred
 }
 
 /** Returns the category of a method, as records and conditions show it. */
-export function categoryOf({ by }: Pick<Method, 'by'>): Transaction_Category {
-  return by === 'card' ? Transaction_Category.CARD : Transaction_Category.WALLET;
+export function categoryOf(method: Method<unknown>): Transaction_Category {
+  if (isLocalMethod(method)) return Transaction_Category[method.category];
+  return method.by === 'card' ? Transaction_Category.CARD : Transaction_Category.WALLET;
 }
 
 /** Returns the workflow of a method: REDIRECT if the payer has to act. */
@@ -224,7 +285,9 @@ function chooseWorkflow(
   if (requested === Payment_Workflow.SDK_CHECKOUT) {
     if (!checkout?.session)
       throw notAllowed('workflow', 'must be DIRECT or REDIRECT outside a checkout session');
-    const isRedirect = category === Transaction_Category.WALLET && !paymentMethod?.vaultedToken;
+    const kind = paymentMethod?.detail?.kind;
+    const isCharged = paymentMethod?.vaultedToken || (kind?.case === 'wallet' && kind.value.paymentToken);
+    const isRedirect = category !== Transaction_Category.CARD && !isCharged;
     const workflow = isRedirect ? Payment_Workflow.REDIRECT : Payment_Workflow.DIRECT;
     if (offered.includes(workflow)) return workflow;
     throw notAllowed('workflow', 'must not be SDK_CHECKOUT for this payment method');

@@ -1,7 +1,13 @@
 import { clone, create } from '@bufbuild/protobuf';
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
-import { type Card, TransactionPaymentMethodSchema } from '#gen/payments/v1/payment_method_pb.js';
+import {
+  type BankTransfer,
+  type Card,
+  type PaymentMethodDetail,
+  type Ticket,
+  TransactionPaymentMethodSchema,
+} from '#gen/payments/v1/payment_method_pb.js';
 import {
   ConnectionDataSchema,
   type Payment,
@@ -9,19 +15,23 @@ import {
   type Transaction,
   Transaction_Status,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/port/outcome.ts';
+import { type Outcome, payersPage } from '#src/connectors/port/outcome.ts';
+import { formatMoney } from '#src/money.ts';
 import { type States, shownTransaction, statesOf, WAITING } from './states.ts';
 
-/**
- * Returns the record with another attempt after the last one failed, so that the payment waits again.
- *
- * @param transactionId the id of the new attempt.
- */
+/** An attempt that begins after another one has failed. */
+type NextAttempt = {
+  readonly transactionId: string;
+  readonly at: Timestamp;
+  /** When a local method's code is to expire at its connection. */
+  readonly expiresAt: Timestamp | undefined;
+};
+
+/** Returns the record with another attempt after the last one failed, so that the payment waits again. */
 export function withAttempt(
   record: Payment,
-  transactionId: string,
+  { transactionId, at, expiresAt }: NextAttempt,
   connection: ConnectionConfig,
-  at: Timestamp,
 ): Payment {
   const last = record.transactionsHistory.at(-1);
   if (!last?.paymentMethod) throw new Error('the record has no transaction');
@@ -33,7 +43,12 @@ export function withAttempt(
     paymentMethod: clone(TransactionPaymentMethodSchema, last.paymentMethod),
     createdAt: at,
   };
-  const next = { ...record };
+  const detail = transaction.paymentMethod?.detail;
+  const local = localOf(detail);
+  if (local && expiresAt) local.expiresAt = expiresAt;
+  const { paymentMethod } = record;
+  const shown = paymentMethod && detail && { ...paymentMethod, paymentMethodDetail: detail };
+  const next = { ...record, ...(shown && { paymentMethod: shown }) };
   setStates(next, transaction, WAITING, at);
   return next;
 }
@@ -63,8 +78,13 @@ export function recordOutcome(
   if (!transaction?.paymentMethod || !detail || !record.paymentMethod)
     throw new Error('the record has no transaction');
   if (outcome.kind !== 'not_sent' && outcome.providerData) transaction.providerData = outcome.providerData;
+  if ('received' in outcome && outcome.received) {
+    const amountReceived = formatMoney(outcome.received);
+    transaction.providerData = { ...outcome.providerData, amountReceived };
+  }
   if (outcome.kind === 'awaits_payer' && detail.kind.case === 'wallet')
-    detail.kind.value.redirectUrl = outcome.show.page;
+    detail.kind.value.redirectUrl = payersPage(outcome);
+  recordLocalOutcome(detail, outcome);
   if (detail.kind.case === 'card') recordCardOutcome(record, detail.kind.value, outcome, cardFingerprint);
   if (outcome.kind === 'approved' && vaultedToken) {
     transaction.paymentMethod.vaultedToken = vaultedToken;
@@ -79,6 +99,48 @@ export function recordOutcome(
   const states = statesOf(outcome, { type, category, isDeclinedBefore });
   setStates(record, transaction, states, at);
   return states;
+}
+
+/** Returns the group of a local method. */
+function localOf(detail: PaymentMethodDetail | undefined): BankTransfer | Ticket | undefined {
+  const kind = detail?.kind;
+  return kind?.case === 'bankTransfer' || kind?.case === 'ticket' ? kind.value : undefined;
+}
+
+/** Writes what the payer of a local method is shown. */
+function recordLocalOutcome({ kind }: PaymentMethodDetail, outcome: Outcome): void {
+  const local = kind.case === 'bankTransfer' || kind.case === 'ticket' ? kind.value : undefined;
+  if (!local) return;
+  if (outcome.kind === 'approved' && kind.case === 'bankTransfer') {
+    kind.value.retrievalReferenceNumber = outcome.retrievalReferenceNumber || undefined;
+  }
+  if (outcome.kind !== 'awaits_payer') return;
+  const { show, until } = outcome;
+  if (until) local.expiresAt = timestampFromDate(until);
+  if (show.page !== undefined) {
+    local.redirectUrl = show.page;
+    return;
+  }
+  const { text, image, number, barcode, account, bankName, beneficiary, reference, document } =
+    show.instructions;
+  local.documentUrl = document ?? '';
+  if (kind.case === 'bankTransfer') {
+    const { value } = kind;
+    // Without the provider's image, our own page draws the code.
+    value.providerImage = image ?? (text === undefined ? undefined : `${value.redirectUrl}/qr.svg`);
+    value.paymentInstruction = text;
+    value.bankAccount = account;
+    value.bankName = bankName;
+    value.beneficiaryName = beneficiary;
+    value.reference = reference;
+  }
+  if (kind.case === 'ticket') {
+    const { value } = kind;
+    value.type = barcode === undefined ? 'reference_code' : 'barcode';
+    value.providerNumber = number ?? reference;
+    value.providerBarcode = barcode;
+    value.providerFormat = barcode === undefined ? 'custom' : 'barcode';
+  }
 }
 
 function recordCardOutcome(
@@ -99,7 +161,7 @@ function recordCardOutcome(
       card.storedCredentials = { ...stored, networkTransactionId: outcome.networkTransactionId };
   }
   if (outcome.kind === 'awaits_payer') {
-    card.redirectUrl = outcome.show.page;
+    card.redirectUrl = payersPage(outcome);
     if (record.checkout) record.checkout = { ...record.checkout, sdkActionRequired: true };
   } else if (outcome.kind !== 'pending' && outcome.kind !== 'unknown') {
     card.redirectUrl = '';

@@ -1,7 +1,15 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
-import { type Capable, type Lack, lacksAt, notOffered } from '#src/payments/method/features.ts';
+import { isLocalMethod } from '#src/connectors/port/attempt.ts';
+import {
+  type Capable,
+  type Lack,
+  lacksAt,
+  localNotOffered,
+  notOffered,
+} from '#src/payments/method/features.ts';
 import type { RequestedMethod } from '#src/payments/method/payment-method.ts';
 import type { ChosenRoute, Router } from '#src/routing/router.ts';
 import { fieldRefusal } from '#src/service-error.ts';
@@ -16,6 +24,7 @@ export function chooseRoute(routed: Routed, payment: RoutedPayment): RouteWithTa
   const way = findWay(routed, payment);
   const [first, ...others] = way?.targets ?? [];
   if (way && first) return { ...way, targets: [first, ...others] };
+  if (way && isLocalMethod(payment.method)) throw localNotOffered(way.passedOver.map(way.lacks));
   if (way) throw notOffered(way.passedOver.flatMap(way.lacks));
   const message = 'is not accepted by any route for this payment';
   throw fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'payment_method.type', 'NOT_ALLOWED', message);
@@ -29,7 +38,7 @@ export function findWay(
   { router, connections }: Routed,
   { request, method, facts, seed }: RoutedPayment,
 ): Way | undefined {
-  const lacks = lacksAt(connections, method, request);
+  const lacks = lacksAt(connections, method, request, facts.time ? timestampMs(facts.time) : 0);
   const chosen = router.choose(facts, seed, (connection) => lacks(connection).length === 0);
   return chosen && { ...chosen, lacks };
 }

@@ -75,7 +75,7 @@ function sentCard(method: RequestedMethod, bins: BinTable): CardData | undefined
 
 function notesOn(method: RequestedMethod, { paymentMethod }: CreatePaymentRequest): string[] {
   if (method.by === 'card') return method.card.source === 'sent' ? [] : [CARD_NOT_READ];
-  if (method.by === 'payer' || !paymentMethod?.vaultedToken) return [];
+  if (method.by !== 'wallet' || !paymentMethod?.vaultedToken) return [];
   return [method.enrolled ? ONE_CONNECTION : WALLET_NOT_READ];
 }
 

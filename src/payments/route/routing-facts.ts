@@ -4,6 +4,7 @@ import type { CardData } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
+import { chargesCard } from '#src/connectors/port/attempt.ts';
 import { categoryOf, type RequestedMethod, workflowOfMethod } from '#src/payments/method/payment-method.ts';
 
 /**
@@ -17,7 +18,7 @@ export function routingFacts(
   cardData: CardData | undefined,
   time: Timestamp,
 ): RoutingFacts {
-  const isCard = method.by === 'card';
+  const { capture, installments } = chargesCard(method) ? method : { capture: false, installments: 1 };
   return create(RoutingFactsSchema, {
     accountId: request.accountId,
     country: request.country,
@@ -26,12 +27,12 @@ export function routingFacts(
     type: method.type,
     category: Transaction_Category[categoryOf(method)] ?? '',
     workflow: Payment_Workflow[workflowOfMethod(method)] ?? '',
-    installments: isCard ? method.installments : 1,
+    installments,
     cardBrand: cardData?.brand ?? '',
     iin: cardData?.iin ?? '',
     issuerCountry: cardData?.countryCode ?? '',
     issuerType: cardData?.type ?? '',
-    capture: isCard && method.capture,
+    capture,
     hasAirline: request.additionalData?.airline !== undefined,
     hasOrder: request.additionalData?.order !== undefined,
     vaulted: Boolean(request.paymentMethod?.vaultedToken),

@@ -5,6 +5,7 @@ import { BrowserInfoSchema, CustomerPayerSchema } from '#gen/payments/v1/custome
 import { ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { isTechnicalCancelTaken } from '#src/connectors/adyen/from-provider.ts';
 import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import { payersPage } from '#src/connectors/port/outcome.ts';
 import { lookUpOf } from '../attempts.ts';
 import { openedForEach } from '../under-test.ts';
 import { BROWSER, cardWith, openAdyen, subjectOf } from './adyen-under-test.ts';
@@ -28,7 +29,7 @@ describe('3-D Secure challenges at Adyen', () => {
   async function sentAway(attempt: PaymentAttempt): Promise<string> {
     const sent = await adyen.connection.pay(attempt);
     if (sent.kind !== 'awaits_payer') throw new Error(sent.kind);
-    return sent.show.page;
+    return payersPage(sent);
   }
 
   it("a payer who passes Adyen's challenge is charged when they return, and only once", async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Outcome } from '#src/connectors/port/outcome.ts';
+import { type Outcome, payersPage } from '#src/connectors/port/outcome.ts';
 import { lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
 import { type AdyenUnderTest, cardWith, connectAdyen, openAdyen, subjectOf } from './adyen-under-test.ts';
 
@@ -120,7 +120,7 @@ describe('payments at the fake Adyen', () => {
     if (sent.kind !== 'awaits_payer') throw new Error(sent.kind);
     // Adyen reports no pspReference before the payer has acted.
     expect(sent.reference).toBeUndefined();
-    adyen.fake.payAt(sent.show.page, true);
+    adyen.fake.payAt(payersPage(sent), true);
     const subject = await told();
     expect(subject).toMatchObject({
       transactionId: attempt.transactionId,
@@ -133,7 +133,7 @@ describe('payments at the fake Adyen', () => {
   it("a redirected payer who did not pay is reported by Adyen's notification", async () => {
     const sent = await adyen.connection.pay(redirectAttempt());
     if (sent.kind !== 'awaits_payer') throw new Error(sent.kind);
-    adyen.fake.payAt(sent.show.page, false);
+    adyen.fake.payAt(payersPage(sent), false);
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined', iso8583Code: '05' } } });
   });
 

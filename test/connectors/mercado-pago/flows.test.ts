@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { payersPage } from '#src/connectors/port/outcome.ts';
 import { withClockAhead } from '../../support/process-clock.ts';
 import { cardAttempt } from '../attempts.ts';
 import { lookUp, openedForEach } from '../under-test.ts';
@@ -28,7 +29,7 @@ describe('payers redirected to Mercado Pago', () => {
     const { attempt, reference, outcome } = await sentAway(under);
     expect(await lookUp(under, attempt, reference)).toMatchObject({
       kind: 'awaits_payer',
-      show: { page: outcome.show.page },
+      show: { page: payersPage(outcome) },
     });
   });
 
@@ -231,7 +232,7 @@ describe("a payer on Mercado Pago's page", () => {
     "a payer who chooses to %s on Mercado Pago's page returns to us, and the look-up reports: %s",
     async (choice, kind, way) => {
       const { attempt, outcome, reference } = await sentAway(under);
-      const back = await press(outcome.show.page, choice);
+      const back = await press(payersPage(outcome), choice);
       expect(back.href.startsWith(`${attempt[way]}?`)).toBe(true);
       expect(back.searchParams.get('external_reference')).toBe(attempt.transactionId);
       expect(await lookUp(under, attempt, reference)).toMatchObject({ kind });

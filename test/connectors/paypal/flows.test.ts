@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { payersPage } from '#src/connectors/port/outcome.ts';
 import { cardAttempt, lookUpOf, redirectAttempt } from '../attempts.ts';
 import { lookUp, openedForEach } from '../under-test.ts';
 import {
@@ -19,7 +20,7 @@ const paypal = openedForEach(openPayPal);
 describe('a payment by PayPal', () => {
   it('a PayPal order sends the payer to PayPal and takes no money', async () => {
     const { outcome, orderId } = await sent(paypal);
-    expect(outcome.show.page).toBe(`${paypal.fake.url}/checkoutnow?token=${orderId}`);
+    expect(payersPage(outcome)).toBe(`${paypal.fake.url}/checkoutnow?token=${orderId}`);
     expect(outcome.providerData).toMatchObject({ id: 'PAYPAL', transactionId: orderId });
     expect(paypal.seen(CAPTURE)).toBe(0);
   });
@@ -28,7 +29,7 @@ describe('a payment by PayPal', () => {
     const { attempt, orderId, outcome } = await sent(paypal);
     expect(await lookUp(paypal, attempt, orderId)).toMatchObject({
       kind: 'awaits_payer',
-      show: { page: outcome.show.page },
+      show: { page: payersPage(outcome) },
     });
     paypal.fake.approve(orderId);
     expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'to_complete', reference: orderId });
@@ -51,7 +52,7 @@ describe('a payment by PayPal', () => {
 
   it("a payer who agrees on PayPal's page returns to us, and the payment can be completed", async () => {
     const { attempt, outcome, orderId } = await sent(paypal);
-    expect(await (await fetch(outcome.show.page)).text()).toContain('approve');
+    expect(await (await fetch(payersPage(outcome))).text()).toContain('approve');
     const url = `${paypal.fake.url}/checkoutnow/approve?token=${orderId}`;
     const back = await fetch(url, { redirect: 'manual' });
     expect(back.headers.get('location')).toContain(`${attempt.returnUrl}?token=${orderId}`);

@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signatureOf } from '#sandbox/signature.ts';
 import type { ProviderConnection, RawNotification } from '#src/connectors/port/connector.ts';
+import { payersPage } from '#src/connectors/port/outcome.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { Secret } from '#src/secret.ts';
 import { API_KEY, type ProviderUnderTest, startProvider } from '../../sandbox/provider-under-test.ts';
@@ -81,7 +82,7 @@ describe('notifications from the sandbox provider', () => {
     const method = { by: 'payer', type: 'WALLET_D', show: 'page' } as const;
     const attempt = redirectAttempt({ notificationUrl, method } as object);
     const outcome = await connection.pay(attempt);
-    const url = outcome.kind === 'awaits_payer' ? outcome.show.page : '';
+    const url = payersPage(outcome);
     await fetch(`${url}/pay`, { method: 'POST', redirect: 'manual' });
     await connection.complete?.(lookUpOf(attempt));
     await expect.poll(() => notified.some(({ body }) => body.includes('"completion.succeeded"'))).toBe(true);

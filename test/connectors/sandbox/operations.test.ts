@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import type { CaptureOperation, LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
-import type { Outcome } from '#src/connectors/port/outcome.ts';
+import { type Outcome, payersPage } from '#src/connectors/port/outcome.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { Secret } from '#src/secret.ts';
 import {
@@ -168,7 +168,6 @@ describe('operations at the sandbox provider', () => {
 describe('payers at the sandbox provider', () => {
   const act = (url: string, action: string) =>
     fetch(`${url}/${action}`, { method: 'POST', redirect: 'manual' });
-  const redirectOf = (outcome: Outcome) => (outcome.kind === 'awaits_payer' ? outcome.show.page : '');
 
   it.each([
     ['pay', { kind: 'approved', reference: expect.stringMatching(/^wo_/) }],
@@ -176,7 +175,7 @@ describe('payers at the sandbox provider', () => {
     ['leave', { kind: 'declined', iso8583Code: '17' }],
   ])("a payment gets its outcome when the payer presses %s on the wallet's page", async (action, outcome) => {
     const attempt = redirectAttempt();
-    const url = redirectOf(await connection.pay(attempt));
+    const url = payersPage(await connection.pay(attempt));
     expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'awaits_payer', show: { page: url } });
     await act(url, action);
     expect(await lookUp(lookUpOf(attempt))).toMatchObject(outcome);
@@ -184,7 +183,7 @@ describe('payers at the sandbox provider', () => {
 
   it('a wallet payment to complete takes the money once, however often it is completed', async () => {
     const attempt = redirectAttempt({ method: { by: 'payer', type: 'WALLET_D', show: 'page' } } as object);
-    const url = redirectOf(await connection.pay(attempt));
+    const url = payersPage(await connection.pay(attempt));
     const query = lookUpOf(attempt);
     expect(await connection.complete?.(query)).toMatchObject({ kind: 'not_sent' });
     await act(url, 'pay');
@@ -199,7 +198,7 @@ describe('payers at the sandbox provider', () => {
 
   it('a redirect that is closed before the payer pays is expired, and the payer can no longer pay', async () => {
     const attempt = redirectAttempt();
-    const url = redirectOf(await connection.pay(attempt));
+    const url = payersPage(await connection.pay(attempt));
     expect(await lookUp(lookUpOf(attempt, { close: true }))).toMatchObject({ kind: 'expired' });
     await act(url, 'pay');
     expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'expired' });
@@ -212,7 +211,7 @@ describe('payers at the sandbox provider', () => {
   ])('a challenge at the sandbox leads to the outcome of its magic card: %s', async (name, outcome) => {
     const attempt = cardAttempt(magic(name));
     const sent = await connection.pay(attempt);
-    const url = redirectOf(sent);
+    const url = payersPage(sent);
     expect(url).toMatch(/\/challenge\/ch_/);
     // There is no response code yet, so the record contains null.
     expect(sent).not.toHaveProperty('providerData.iso8583ResponseCode', expect.anything());

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
-import type { Outcome } from '#src/connectors/port/outcome.ts';
+import { type Outcome, payersPage } from '#src/connectors/port/outcome.ts';
 import { cardAttempt } from '../attempts.ts';
 import { openedForEach } from '../under-test.ts';
 import { TEST_CARDS } from './fake-wire.ts';
@@ -180,7 +180,7 @@ describe('3-D Secure', () => {
     const attempt = cardAttempt(challenge);
     const outcome = await stripe.connection.pay(attempt);
     expect(await lookUp(stripe, attempt, outcome, { close: true })).toMatchObject({ kind: 'expired' });
-    const late = await fetch(outcome.kind === 'awaits_payer' ? outcome.show.page : '', {
+    const late = await fetch(payersPage(outcome), {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: 'result=complete',
@@ -267,8 +267,8 @@ describe('3-D Secure', () => {
 /** Clicks one of the issuer's buttons, and returns the payer's next URL. */
 async function atTheIssuer(outcome: Outcome, result: 'complete' | 'fail'): Promise<string | null> {
   if (outcome.kind !== 'awaits_payer') throw new Error('no redirect');
-  expect(await (await fetch(outcome.show.page)).text()).toContain(`value="${result}"`);
-  const response = await fetch(outcome.show.page, {
+  expect(await (await fetch(payersPage(outcome))).text()).toContain(`value="${result}"`);
+  const response = await fetch(payersPage(outcome), {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: `result=${result}`,

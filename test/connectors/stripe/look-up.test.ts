@@ -173,7 +173,7 @@ describe('a payment whose process died', () => {
 
   it('a payment whose process died is not looked up at Stripe if its kind is never sent there', async () => {
     const { method, ...facts } = cardAttempt(approve);
-    const of: LookUp['of'] = { kind: 'PAYER_PAGE', attempt: facts };
+    const of: LookUp['of'] = { kind: 'PAYER_PAGE', type: 'WALLET_B', attempt: facts };
     expect(await lookUp(stripe, { ...facts, method }, undefined, { of })).toMatchObject({ kind: 'unknown' });
     expect(stripe.fake.requests).toEqual([]);
   });

@@ -164,7 +164,7 @@ const CONNECTION = create(ConnectionConfigSchema, { id: 'two', name: 'Two', prov
 
 it('the next attempt has its own connection, is pending, and has its own copy of the payment method', () => {
   const record = recorded(attempted(), declined('05'));
-  const next = withAttempt(record, 'u', CONNECTION, AT);
+  const next = withAttempt(record, { transactionId: 'u', at: AT, expiresAt: undefined }, CONNECTION);
   expect(next).toMatchObject({
     ...{ status: Payment_Status.PENDING, updatedAt: AT, transactions: { id: 'u' } },
     transactionsHistory: [
@@ -195,6 +195,8 @@ it('a record without an attempt or a payment method is an error', () => {
     expect(() => recorded(record, APPROVED)).toThrow('the record has no transaction');
   }
   for (const record of [create(PaymentSchema), bare]) {
-    expect(() => withAttempt(record, 'u', CONNECTION, AT)).toThrow('the record has no transaction');
+    expect(() =>
+      withAttempt(record, { transactionId: 'u', at: AT, expiresAt: undefined }, CONNECTION),
+    ).toThrow('the record has no transaction');
   }
 });
