@@ -61,17 +61,17 @@ function readDecimalObject(json: unknown, faults: Faults): unknown {
   return readDecimal(typeof json.value === 'string' ? json.value : undefined, faults);
 }
 
-const RFC_3339 =
-  /^(\d{4}-\d\d-(\d\d)[T ]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
+const RFC_3339 = /^(\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
 /** Time as databases print it, read as UTC. */
 const DATE_SPACE_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?)$/;
 // The bounds of google.protobuf.Timestamp.
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
 
-/** Reads a time, and refuses one without an offset from UTC. */
+/** Reads a time with an offset from UTC, also with a space between date and time. */
 export function readTimestampWithOffset(json: unknown, faults: Faults): unknown {
-  if (typeof json !== 'string' || !DATE_SPACE_TIME.test(json)) return readTimestamp(json, faults);
+  if (typeof json !== 'string') return readTimestamp(json, faults);
+  if (!DATE_SPACE_TIME.test(json)) return readTimestamp(json.replace(/^(\S{10}) /, '$1T'), faults);
   return noteFault(
     faults,
     'INVALID_FORMAT',
@@ -88,7 +88,7 @@ function readTimestamp(json: unknown, faults: Faults): unknown {
   );
 }
 
-/** Parses a time in RFC 3339 format, also with a space, or as databases print it; undefined if it is neither. */
+/** Parses a time in RFC 3339 format or as databases print it; undefined if it is neither. */
 export function parseTimestamp(text: string): Timestamp | undefined {
   const [, local = '', day, fraction = '', sign, hours = '0', minutes = '0'] =
     RFC_3339.exec(text.replace(DATE_SPACE_TIME, '$1T$2Z')) ?? [];
