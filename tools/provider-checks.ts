@@ -194,7 +194,7 @@ function lookUpOf({ method, ...attempt }: PaymentAttempt, reference: string | un
   const { transactionId, money } = attempt;
   const of: LookedUp = chargesCard(method)
     ? { kind: 'CARD', capture: method.capture, verify: false, softDescriptor: '', attempt }
-    : { kind: kindOf(method), type: method.type, attempt };
+    : { kind: kindOf(method) as 'WALLET', type: method.type, attempt };
   return { transactionId, money, reference, ageMs: 0, payerTimeLeftMs: REDIRECT_TERM_MS, close: false, of };
 }
 

@@ -117,6 +117,11 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
       help: 'Payments that were paid after they had expired, were canceled or were declined, by connection. The log names them.',
       labelNames: ['connection'],
     }),
+    unequalTransfers: counter({
+      name: 'unequal_transfers_total',
+      help: 'Transfers of another amount than the payment: underpaid (the payment has expired) or overpaid, by connection. The log names the payments and the amounts.',
+      labelNames: ['connection', 'alarm'],
+    }),
     notifications: counter({
       name: 'provider_notifications_total',
       help: "Providers' notifications, by connection and result. On receipt: forged, ignored or about. Once processed: applied, unchanged, unmatched or unanswered.",

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
+import type { MoneyAlarm } from '#src/payments/model/change.ts';
 import type { Metrics } from './metrics.ts';
 
 /**
@@ -25,11 +26,26 @@ export function observeAlarm(
   );
 }
 
-/** Counts and logs a payment that was paid after it had expired, was canceled or was declined. */
-export function observeLatePayment(metrics: Metrics, log: Logger, payment: Payment): void {
-  metrics.latePayments.inc({ connection: payment.transactions?.connectionData?.id ?? '' });
-  const about = { alarm: 'late_payment', payment_id: payment.id, account_id: payment.accountId };
-  log.warn(about, 'a payment was paid after it had expired, was canceled or was declined');
+const MONEY_ALARMS: Readonly<Record<MoneyAlarm, string>> = {
+  late_payment: 'a payment was paid after it had expired, was canceled or was declined',
+  underpaid: 'a payment expired although a part of it was paid; give the money back',
+  overpaid: 'more was paid than the payment asks for; give the excess back',
+};
+
+/** Counts and logs a payment whose money somebody has to decide about. */
+export function observeMoneyAlarm(metrics: Metrics, log: Logger, alarm: MoneyAlarm, payment: Payment): void {
+  const connection = payment.transactions?.connectionData?.id ?? '';
+  if (alarm === 'late_payment') metrics.latePayments.inc({ connection });
+  else metrics.unequalTransfers.inc({ connection, alarm });
+  const { amountReceived } = payment.transactions?.providerData ?? {};
+  const about = { alarm, payment_id: payment.id, account_id: payment.accountId };
+  log.warn({ ...about, ...moneyOf(payment, amountReceived) }, MONEY_ALARMS[alarm]);
+}
+
+/** Returns the amount that was to be paid and the one that arrived, if they differ. */
+function moneyOf({ amount }: Payment, amountReceived: string | undefined) {
+  if (!amountReceived) return {};
+  return { amount: amount?.value?.value, amount_received: amountReceived, currency: amount?.currency };
 }
 
 /** Starts the counters at 0: Prometheus sees no increase in a series whose first value is 1. */
@@ -37,5 +53,6 @@ export function showAlarms(metrics: Metrics, connectionIds: Iterable<string>): v
   for (const connection of connectionIds) {
     metrics.providerAlarms.inc({ connection }, 0);
     metrics.latePayments.inc({ connection }, 0);
+    for (const alarm of ['underpaid', 'overpaid']) metrics.unequalTransfers.inc({ connection, alarm }, 0);
   }
 }

@@ -24,7 +24,7 @@ import type { Database } from '#src/store/engine/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 import type { Metrics } from './metrics.ts';
-import { observeAlarm, observeLatePayment } from './observe-alarm.ts';
+import { observeAlarm, observeMoneyAlarm } from './observe-alarm.ts';
 import { countRefusal, lineOf, logWithRequest } from './observe-requests.ts';
 import type { Tracing } from './tracing.ts';
 
@@ -83,7 +83,7 @@ export function observePayments(
     refused() {
       countRefusal(metrics, undefined, 'on_their_way');
     },
-    paidLate: (payment) => observeLatePayment(metrics, log, payment),
+    moneyAlarmed: (alarm, payment) => observeMoneyAlarm(metrics, log, alarm, payment),
     finishFailed(paymentId, error) {
       metrics.finishFailures.inc();
       log.error({ payment_id: paymentId, err: error }, 'the outcome of an attempt could not be written yet');

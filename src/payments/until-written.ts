@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
+import type { MoneyAlarm } from './model/change.ts';
 import type { CheckSchedule } from './model/schedule.ts';
 
 /** Observer of writes. */
@@ -14,8 +15,8 @@ export type WriteObserver = {
    * @param isLearnedLater true: the payment's response was stored earlier and does not change.
    */
   finished(payment: Payment, isLearnedLater: boolean): void;
-  /** Called when money has arrived after the payment had expired, was canceled or was declined. */
-  paidLate?(payment: Payment): void;
+  /** Called when somebody has to decide about a payment's money. */
+  moneyAlarmed?(alarm: MoneyAlarm, payment: Payment): void;
   /** Called each time that a write fails, whether or not it will be retried. */
   finishFailed(paymentId: string, error: unknown): void;
 };

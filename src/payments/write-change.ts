@@ -2,6 +2,7 @@ import { type Timestamp, timestampDate, timestampNow } from '@bufbuild/protobuf/
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { enrolledByPayment } from '#src/payments/method/stored-method.ts';
+import { setPayerDue } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { type MethodFate, type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
@@ -164,7 +165,7 @@ async function writeOnce(
   const own = transactions.find(({ id }) => id === change.transaction?.id);
   const isFirst = own !== undefined && !isOperation(own.type) && written.earlier === undefined;
   deps.observer.finished(change.record, !isFirst);
-  if (change.isLate) deps.observer.paidLate?.(change.record);
+  for (const alarm of change.moneyAlarms ?? []) deps.observer.moneyAlarmed?.(alarm, change.record);
   return written;
 }
 
@@ -194,7 +195,23 @@ async function write(
   const written = await writeChange(deps.database, stored);
   if (written.kind !== 'written') return written.kind;
   if (written.event) deps.eventWritten?.();
+  if (transaction?.payerUntil)
+    await keepPayerUntil(deps, { accountId, transactionId: transaction.id }, transaction.payerUntil);
   return { record, fence: written.fence, earlier: written.earlier };
+}
+
+/**
+ * Stores the provider's end of the payer's time, if it is not the expected one. It only says when to check again, so a
+ * failure loses nothing: the check at the expected end asks the provider, too.
+ */
+async function keepPayerUntil(
+  { database, observer }: WriteDeps,
+  about: Pick<LeasedTransaction, 'accountId' | 'transactionId'>,
+  until: Date,
+): Promise<void> {
+  await setPayerDue(database, about, until).catch((error) =>
+    observer.finishFailed(about.transactionId, error),
+  );
 }
 
 /** A change of any kind; `books` is undefined if they do not change. */

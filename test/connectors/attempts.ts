@@ -151,7 +151,7 @@ export function lookUpOf(attempt: PaymentAttempt, over: Partial<LookUp> = {}): L
         softDescriptor: method.softDescriptor,
         attempt: facts,
       }
-    : { kind: kindOf(method), type: method.type, attempt: facts };
+    : { kind: kindOf(method) as 'WALLET', type: method.type, attempt: facts };
   const { transactionId, money } = attempt;
   const asked = { transactionId, money, reference: undefined, ...JUST_SENT, payerTimeLeftMs: DAY_MS };
   return { ...asked, of, ...over };

@@ -32,7 +32,10 @@ const WALLET = { wallet: true } as const;
 const late: string[] = [];
 const depsWith = (over: Partial<ProviderConnection> = {}) => {
   const connections = new Map([['ledger', { ...payments.provider.connection, ...over }]]);
-  const observer = { ...payments.deps.observer, paidLate: ({ id }: Payment) => void late.push(id) };
+  const observer = {
+    ...payments.deps.observer,
+    moneyAlarmed: (_: unknown, { id }: Payment) => void late.push(id),
+  };
   return { ...payments.deps, observer, connections: () => connections };
 };
 

@@ -94,7 +94,7 @@ describe('a cancel of a payment whose payer has yet to act', () => {
 
 describe('decisions at the edges', () => {
   it('an authorization that waits for its capture has no last check, however old it is', () => {
-    expect(isLastCheck(found(approved(false), { ageMs: 365 * 86_400_000 }))).toBe(false);
+    expect(isLastCheck(found(approved(false), { ageMs: 365 * 86_400_000 }), { hasLookUp: true })).toBe(false);
   });
 
   it.each([

@@ -117,7 +117,10 @@ describe('a payment in a final state', () => {
       expect(await statusOf(id)).toBe('DECLINED');
       const late: string[] = [];
       const { deps, results } = observed();
-      const observer = { ...deps.observer, paidLate: (paid: Payment) => void late.push(paid.id) };
+      const observer = {
+        ...deps.observer,
+        moneyAlarmed: (_: unknown, paid: Payment) => void late.push(paid.id),
+      };
       const paid: Outcome = {
         ...{ ...APPROVED, providerPaymentId: paidId, corrects: ['rejected'], isAnyTry: true },
         providerData: create(ProviderDataSchema, { status: 'approved' }),

@@ -85,8 +85,6 @@ export type LocalMethodOfPayer = {
 };
 
 /** Returns the kind of a method, by which connections say what they can do and transactions keep how the payer pays. */
-export function kindOf(method: Extract<Method, { by: 'wallet' | 'payer' }>): Exclude<MethodKind, 'CARD'>;
-export function kindOf(method: Method<unknown>): MethodKind;
 export function kindOf(method: Method<unknown>): MethodKind {
   switch (method.by) {
     case 'card':

@@ -8,7 +8,7 @@ import type { ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
  */
 export type MethodKind = 'CARD' | 'WALLET' | 'PAYER_PAGE' | 'PAYER_CODE';
 
-/** What a connection can do with a local method: a bank transfer or a ticket. */
+/** A local method (a bank transfer or a ticket) as a connection offers it. */
 export type LocalMethod = {
   /** Countries (ISO 3166-1 alpha-2) and currencies (ISO 4217) in which the provider offers it. */
   readonly countries: readonly string[];
@@ -48,6 +48,8 @@ export type Capabilities = {
   readonly captures: number;
   /** Refunds of one payment; 'one' allows only a refund of the whole amount. */
   readonly refunds: Times;
+  /** Days after the payment until which it can be refunded. Absent: no limit is known. */
+  readonly refundableDays?: number;
   readonly cancel: boolean;
   /**
    * Closes a payment whose payer has yet to act, by a look-up with `close`: afterwards the payer cannot pay, or only our

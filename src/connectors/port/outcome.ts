@@ -84,10 +84,10 @@ type Received = {
 /** The provider's page to which the payer is sent: a wallet's, a bank's, or a card's 3-D Secure challenge. */
 export type ShownPage = { readonly page: string };
 
-/** What the payer is shown on this service's own page. */
+/** Instructions that the payer is shown on this service's own page. */
 export type ShownInstructions = { readonly page?: undefined; readonly instructions: Instructions };
 
-/** What a payer needs to pay a bank transfer or a ticket. Each connector fills the fields that its provider reports. */
+/** Everything that a payer needs to pay a bank transfer or a ticket. Each connector fills the fields that its provider reports. */
 export type Instructions = {
   /** The text that the payer copies: a Pix code ("copia e cola"). It is also the content of the QR code. */
   readonly text?: string;

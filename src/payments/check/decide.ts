@@ -10,9 +10,17 @@ import { contradicts, isAlarm, reportOfOwnMoney } from '../model/contradiction.t
 import { correctionOf } from '../model/correction.ts';
 import { endsDispute } from '../model/disputes.ts';
 import { beyondBooks, changedRefund, type ExternalOperation, isRefundUndone } from '../model/external.ts';
-import { FIRST_CHECK_S, heldPauseS, payerPauseS, reportsMore } from '../model/schedule.ts';
+import {
+  codePauseS,
+  FIRST_CHECK_S,
+  heldPauseS,
+  LONG_OPEN_MS,
+  payerPauseS,
+  reportsMore,
+} from '../model/schedule.ts';
 import {
   isClosing,
+  isCode,
   isLapsing,
   isOpen,
   isOpenAttempt,
@@ -144,9 +152,26 @@ export function lookedUp(found: Found): TransactionRow {
 const GRACE_MS = 30_000;
 
 /** Returns true for the last check within a payer's time, after which the provider closes an unfinished payment. */
-export function isLastCheck(found: Found): boolean {
-  if (isLapsing(found.transaction)) return false;
-  return !isOpenAttempt(found.transaction) && timeLeftMs(found) + GRACE_MS <= 0;
+export function isLastCheck(found: Found, { hasLookUp }: Pick<CheckTerms, 'hasLookUp'>): boolean {
+  const { transaction } = found;
+  if (isLapsing(transaction) || isOpenAttempt(transaction)) return false;
+  if (isCode(transaction)) return !hasLookUp && timeLeftMs(found) + CODE_GRACE_MS <= 0;
+  return timeLeftMs(found) + GRACE_MS <= 0;
+}
+
+/**
+ * Delay from the end of a local method's code to the last check at a provider without a look-up. Everywhere else the
+ * provider ends the code, because banks confirm late.
+ */
+const CODE_GRACE_MS = 10 * 86_400_000;
+
+/** Returns the alarm for a code that its provider still reports as open long after its end. */
+function longOpen(found: Found, { kind }: Outcome): Outcome | undefined {
+  const { transaction } = found;
+  const isLong = isCode(transaction) && kind === 'awaits_payer' && timeLeftMs(found) + LONG_OPEN_MS <= 0;
+  return isLong
+    ? alarmingOutcome('the payer can still pay 30 days after the end, according to the provider')
+    : undefined;
 }
 
 /** Returns true if the provider answered. An alarm counts as an answer. */
@@ -168,7 +193,8 @@ function decideOutcome(found: Found, reported: Outcome, terms: CheckTerms): Deci
   const { id: transactionId } = transaction;
   const correction = correctionOf(found, reported, undefined);
   const isReversal = contradicts(reported, transaction) && correction !== 'now' && correction !== 'later';
-  const learned = isReversal || isRefundUndone(found, reported) ? 'contradiction' : reported;
+  const isContradiction = isReversal || isRefundUndone(found, reported);
+  const learned = isContradiction ? 'contradiction' : (longOpen(found, reported) ?? reported);
   const made = beyondBooks(found, reported);
   const disputes = endedDisputes(found, reported);
   if (disputes.length > 0) return { kind: 'end_disputes', learned, disputes, again: made !== undefined };
@@ -176,7 +202,7 @@ function decideOutcome(found: Found, reported: Outcome, terms: CheckTerms): Deci
     const checkInS = { applied: undefined, waiting: FIRST_CHECK_S, unchanged: undefined };
     return { kind: 'external', learned, made, checkInS };
   }
-  const isLast = isLastCheck(found);
+  const isLast = isLastCheck(found, terms);
   const outcome = terms.hasLookUp ? reported : withoutLookUp(reported, found, isLast);
   // An operation, or an attempt at a provider without a look-up, gets its response here: PENDING while the outcome is
   // unknown. Any other attempt gets its response once the outcome is known; until then its key is in progress.
@@ -204,8 +230,12 @@ function endedDisputes({ transactions }: Found, reported: Outcome): readonly Dis
 
 /** Returns the pause before the next check of an open transaction, in seconds. */
 function nextPauseS(found: Found, terms: CheckTerms): number {
-  const { awaitsPayer, ageMs } = found.transaction;
-  return awaitsPayer ? payerPauseS(ageMs, timeLeftMs(found) + GRACE_MS) : terms.pauseS(ageMs);
+  const { transaction } = found;
+  const { awaitsPayer, ageMs } = transaction;
+  if (!awaitsPayer) return terms.pauseS(ageMs);
+  return isCode(transaction)
+    ? codePauseS(ageMs, timeLeftMs(found))
+    : payerPauseS(ageMs, timeLeftMs(found) + GRACE_MS);
 }
 
 /** Decides about an attempt whose payer has yet to act and that its merchant has canceled. */

@@ -8,6 +8,7 @@ import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { attemptFacts } from '../create/payment-attempt.ts';
 import { type CheckSchedule, mayBeClosed } from '../model/schedule.ts';
 import {
+  isCode,
   isLapsing,
   isOpen,
   isOpenAttempt,
@@ -57,6 +58,7 @@ export async function lookUpTransaction(
   if (isLapsing(transaction)) return connection.lookUp?.(lookUpOf(deps, connection, found, prompt));
   const query = lookUpOf(deps, connection, found, prompt);
   if (!isOpen(transaction)) return onlyLookUp(connection, query);
+  if (isCode(transaction) && isOpenAttempt(transaction)) return lookUpLostCode(connection, query);
   if (!connection.lookUp && isOpenAttempt(transaction)) return cancelTechnically(connection, query);
   return lookUpAndComplete(connection, query);
 }
@@ -138,7 +140,8 @@ function lookUpOf(
   // If a transaction does not wait for its payer, only its age decides when it is closed.
   const goesByAge = isOperation(transaction.type) || isOpenAttempt(transaction);
   // Nothing closes an authorization but its release.
-  const isClosed = !isLapsing(transaction) && (close || isLastCheck(found));
+  const isClosed =
+    !isLapsing(transaction) && (close || isLastCheck(found, { hasLookUp: connection.lookUp !== undefined }));
   return {
     transactionId: transaction.id,
     money: { minorUnits: transaction.minorUnits, currency: transaction.currency },
@@ -155,6 +158,16 @@ function lookUpOf(
 /** Looks up a transaction but completes nothing, since the payment has already ended in our records. */
 async function onlyLookUp({ lookUp }: LeasedConnection, query: LookUp): Promise<Outcome> {
   return lookUp ? lookUp(query) : NO_LOOK_UP;
+}
+
+/**
+ * Looks up a local method's code whose creation has no known outcome. Nobody has seen the code, but it is shown once it is
+ * found, so only a request that the provider does not know is closed.
+ */
+async function lookUpLostCode(connection: LeasedConnection, query: LookUp): Promise<Outcome> {
+  if (!connection.lookUp) return cancelTechnically(connection, query);
+  const outcome = await connection.lookUp({ ...query, close: false });
+  return outcome.kind === 'unknown' && !outcome.alarm && query.close ? connection.lookUp(query) : outcome;
 }
 
 /** Looks up a transaction, and completes the payment if its payer has approved it and completion is up to us. */

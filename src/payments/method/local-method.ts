@@ -2,7 +2,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { PaymentMethodInput } from '#gen/payments/v1/payment_method_pb.js';
 import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { LocalMethodOfPayer } from '#src/connectors/port/attempt.ts';
-import type { LocalMethod } from '#src/connectors/port/capabilities.ts';
+import type { Capabilities, LocalMethod } from '#src/connectors/port/capabilities.ts';
 import { notAllowed } from '#src/service-error.ts';
 
 /** A category of local methods, by its group in `payment_method.detail` and in words. */
@@ -48,6 +48,16 @@ export function readLocalMethod(
 
 /** The groups of `payment_method.detail`, by their names in the .proto. */
 const NAMES = { card: 'card', wallet: 'wallet', bankTransfer: 'bank_transfer', ticket: 'ticket' } as const;
+
+/** Returns what a connection can do with payments of a method: a local method's own terms replace the connection's. */
+export function capabilitiesFor(
+  can: Capabilities,
+  { type, isLocal }: { readonly type: string; readonly isLocal: boolean },
+): Capabilities {
+  if (!isLocal) return can;
+  const { refunds = 'none', refundableDays, close = false } = can.localMethods[type] ?? {};
+  return { ...can, refunds, close, ...(refundableDays !== undefined && { refundableDays }) };
+}
 
 const MINUTE_MS = 60_000;
 

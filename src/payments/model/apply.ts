@@ -1,8 +1,17 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { assertNever, type Outcome } from '#src/connectors/port/outcome.ts';
 import { attemptChange, isStillOpen } from './attempt.ts';
 import { type Books, movedMoney, type OperationType } from './books.ts';
-import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED, type Unapplied } from './change.ts';
+import {
+  type Change,
+  type MoneyAlarm,
+  methodOf,
+  NOTHING_ELSE,
+  namesOf,
+  UNNAMED,
+  type Unapplied,
+} from './change.ts';
 import { cancelsLast, closedChange, isEndWithoutMoney, NOT_CLOSED_YET, tooLateChange } from './closing.ts';
 import { contradicts } from './contradiction.ts';
 import { booksCorrectedBy, type Correction, correctionOf, NEEDS_AUTHORIZATION } from './correction.ts';
@@ -24,6 +33,7 @@ import {
   isOperation,
   openClosing,
   type PaymentState,
+  shownOf,
   succeededBase,
   type TransactionInState,
   type TransactionRow,
@@ -109,10 +119,22 @@ function applyToBase(
       reportedAt,
     },
     books,
-    ...(hasFailed(transaction) && outcome.kind === 'approved' && { isLate: true }),
+    ...moneyAlarms(transaction, record, outcome),
     // A failed attempt can only turn out to have been paid.
     retakes: (hasFailed(transaction) && record.checkout?.session) || undefined,
   };
+}
+
+/** Returns what somebody has to decide about the money of an attempt. @param record the record with the outcome. */
+function moneyAlarms(before: TransactionRow, record: Payment, outcome: Outcome): Pick<Change, 'moneyAlarms'> {
+  const { amountReceived = '' } = shownOf({ record, transaction: before }) ?? {};
+  const alarms: (MoneyAlarm | false)[] = [
+    outcome.kind === 'approved' && hasFailed(before) && 'late_payment',
+    outcome.kind === 'approved' && outcome.received !== undefined && 'overpaid',
+    outcome.kind === 'expired' && amountReceived !== '' && 'underpaid',
+  ];
+  const raised = alarms.filter((alarm) => alarm !== false);
+  return raised.length > 0 ? { moneyAlarms: raised } : {};
 }
 
 /**
@@ -134,7 +156,8 @@ function applyToClosing(
   if (outcome.kind === 'approved') {
     const paid = applyToBase({ ...found, transaction: attempt }, report, at);
     if (typeof paid === 'string') return paid;
-    return { ...paid, isLate: true, other: { id: closing.id, checkInS: 0 } };
+    const moneyAlarms = new Set<MoneyAlarm>([...(paid.moneyAlarms ?? []), 'late_payment']);
+    return { ...paid, moneyAlarms: [...moneyAlarms], other: { id: closing.id, checkInS: 0 } };
   }
   if (isEndWithoutMoney(outcome)) return closedChange(found, closing, attempt, outcome, at);
   // While the cancel is open, it is the cancel that the payment shows.

@@ -40,6 +40,7 @@ export function attemptChange(
       status,
       ...namesOf(outcome),
       awaitsPayer: awaitsPayer(attempt, outcome),
+      ...(outcome.kind === 'awaits_payer' && outcome.until && { payerUntil: outcome.until }),
       isFenced: isStillOpen(outcome),
       checkInS: checkInS(attempt, outcome, pauseS),
     },

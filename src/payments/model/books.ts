@@ -248,7 +248,8 @@ function releasesRest(captures: number): ServiceError {
   return fieldRefusal('OPERATION_NOT_SUPPORTED', 'final_capture', 'NOT_SUPPORTED', message);
 }
 
-function notSupported(what: string): ServiceError {
+/** Returns the refusal of an operation that a payment's provider does not offer. */
+export function notSupported(what: string): ServiceError {
   const message = `the payment's provider does not offer ${what}; nothing was sent`;
   return new ServiceError('OPERATION_NOT_SUPPORTED', message);
 }

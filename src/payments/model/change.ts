@@ -22,12 +22,18 @@ export type Change = {
   readonly reopens: string | undefined;
   /** The checkout session that this payment uses again, because the payment succeeded after it had failed. */
   readonly retakes: string | undefined;
-  /**
-   * true: money arrived after the payment had expired, was canceled or was declined. Somebody has to decide whether it is
-   * kept.
-   */
-  readonly isLate?: boolean;
+  /** Decisions that somebody has to make about the money that arrived, or did not. */
+  readonly moneyAlarms?: readonly MoneyAlarm[];
 };
+
+/**
+ * Money that needs a decision of the merchant's.
+ *
+ * - `late_payment`: it arrived after the payment had expired, was canceled or was declined.
+ * - `underpaid`: a transfer was too small, and the payment has expired: the money is to be given back.
+ * - `overpaid`: a transfer was too large: the excess is to be given back.
+ */
+export type MoneyAlarm = 'late_payment' | 'underpaid' | 'overpaid';
 
 /** A change of another transaction than the reported one. */
 export type OtherChange = {
@@ -57,6 +63,8 @@ export type TransactionChange = {
   readonly checkInS: number | undefined;
   /** Time of the reported event according to the provider; undefined keeps the earlier time. */
   readonly reportedAt?: Date | undefined;
+  /** When the payer can no longer pay, according to the provider; undefined keeps the earlier time. */
+  readonly payerUntil?: Date | undefined;
   /** The amount that an operation has moved, if it is not the recorded one. */
   readonly minorUnits?: bigint | undefined;
 };

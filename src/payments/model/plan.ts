@@ -3,6 +3,7 @@ import type { Money } from '#src/money.ts';
 import { fieldRefusal, type ServiceError } from '#src/service-error.ts';
 import {
   type Books,
+  notSupported,
   type PlannedOperation,
   planCancel,
   planCapture,
@@ -88,12 +89,18 @@ export function planCaptureOf(
   return planCapture(books, requested, capturesOf(transactions).length, can, isFinal);
 }
 
+const DAY_MS = 86_400_000;
+
 /** Plans a refund of a payment. @throws ServiceError if the payment does not allow it. */
 export function planRefundOf(
   payment: PlannedPayment,
   target: TransactionRow,
   requested: Money | undefined,
 ): PlannedOperation {
+  const { base, can } = payment;
+  if (can.refundableDays !== undefined && (base.sinceSuccessMs ?? 0) > can.refundableDays * DAY_MS) {
+    throw notSupported(`refunds more than ${can.refundableDays} days after the payment`);
+  }
   return planRefund(payment.books, refundable(payment, target), requested, payment.can);
 }
 

@@ -77,11 +77,12 @@ export function recordOutcome(
   const detail = transaction?.paymentMethod?.detail;
   if (!transaction?.paymentMethod || !detail || !record.paymentMethod)
     throw new Error('the record has no transaction');
+  const { amountReceived = '' } = transaction.providerData ?? {};
   if (outcome.kind !== 'not_sent' && outcome.providerData) transaction.providerData = outcome.providerData;
-  if ('received' in outcome && outcome.received) {
-    const amountReceived = formatMoney(outcome.received);
-    transaction.providerData = { ...outcome.providerData, amountReceived };
-  }
+  const received = 'received' in outcome && outcome.received ? formatMoney(outcome.received) : amountReceived;
+  // What has arrived stays known, unless it was the whole amount.
+  if (received && transaction.providerData && (outcome.kind !== 'approved' || outcome.received))
+    transaction.providerData = { ...transaction.providerData, amountReceived: received };
   if (outcome.kind === 'awaits_payer' && detail.kind.case === 'wallet')
     detail.kind.value.redirectUrl = payersPage(outcome);
   recordLocalOutcome(detail, outcome);

@@ -94,6 +94,28 @@ export function payerPauseS(ageMs: number, leftMs: number): number {
   return leftMs > 0 ? Math.max(1, Math.min(evenS, leftMs / 1_000)) : evenS;
 }
 
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Times after the end of a local method's code at which it is checked. Banks confirm late. */
+const AFTER_END_MS = [3 * HOUR_MS, DAY_MS, 5 * DAY_MS, 7 * DAY_MS];
+/** Time after the end of a code that its provider still reports as open from which it needs manual review. */
+export const LONG_OPEN_MS = 30 * DAY_MS;
+
+/**
+ * Returns the seconds until the next check of a local method's code: before its end, half its age, from a minute to an
+ * hour; then at its end, and less and less often after it, since only the provider ends it.
+ *
+ * @param leftMs time left for the payer; negative once it is over.
+ */
+export function codePauseS(ageMs: number, leftMs: number): number {
+  if (leftMs > 0) return payerPauseS(ageMs, leftMs);
+  const sinceMs = -leftMs;
+  const listed = AFTER_END_MS.find((ms) => ms > sinceMs);
+  const everyMs = sinceMs < LONG_OPEN_MS ? DAY_MS : 7 * DAY_MS;
+  const nextMs = listed ?? (Math.floor(sinceMs / everyMs) + 1) * everyMs;
+  return Math.max(1, (nextMs - sinceMs) / 1_000);
+}
+
 /**
  * Pauses between retries of waiting news, by the age of the news. The pauses are short, since most news waits for a
  * lease of a few seconds.

@@ -89,6 +89,8 @@ export type TransactionRow = {
   readonly awaitsResponse: boolean;
   /** Time since the transaction was stored, just before it was sent, according to the database's clock. */
   readonly ageMs: number;
+  /** Time since the transaction first succeeded, according to the database's clock; undefined if it never did. */
+  readonly sinceSuccessMs?: number | undefined;
 };
 
 /** Returns true if a transaction acts on another one, as captures, cancels and refunds do. */
@@ -125,6 +127,11 @@ export function openClosing({
   return transactions.find(
     (one) => isClosing(one) && isOpen(one) && (one.id === transaction.id || one.parentId === transaction.id),
   );
+}
+
+/** Returns true for an attempt with a local method, which its payer pays later and only its provider ends. */
+export function isCode({ methodKind }: Pick<TransactionRow, 'methodKind'>): boolean {
+  return methodKind === 'PAYER_CODE';
 }
 
 /** Returns true for an authorization that waits to be captured. */

@@ -1,6 +1,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
+import { formatMoney } from '#src/money.ts';
 import { isOpenAttempt, payerMustAct, shownOf, type TransactionInState } from './state.ts';
 
 /** The outcome of a query to a provider without a look-up. Nothing was sent that could take money. */
@@ -22,8 +23,15 @@ export function isNothingNew(outcome: Outcome, found: TransactionInState, isLast
   if (isOpenAttempt(found.transaction)) {
     return !awaitsResponse && (outcome.kind === 'to_complete' || isSameAsShown(outcome, found));
   }
-  if (outcome.kind === 'to_complete' || (outcome.kind === 'awaits_payer' && !isLast)) return true;
+  if (outcome.kind === 'awaits_payer' && !isLast) return !hasReceivedMore(outcome, found);
+  if (outcome.kind === 'to_complete') return true;
   return isPendingAsShown(outcome, found);
+}
+
+/** Returns true if another part of a transfer has arrived than the record shows. */
+function hasReceivedMore(outcome: Outcome, found: TransactionInState): boolean {
+  if (!('received' in outcome) || !outcome.received) return false;
+  return shownOf(found)?.amountReceived !== formatMoney(outcome.received);
 }
 
 /** Returns true if the provider has yet to decide, with the same data as before. */

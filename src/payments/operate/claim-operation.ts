@@ -2,6 +2,7 @@ import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { type LeasedConnection, withinLease } from '#src/connectors/guards/within-lease.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { newId } from '#src/new-id.ts';
+import { capabilitiesFor } from '#src/payments/method/local-method.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
@@ -18,6 +19,7 @@ import {
   BASE_TYPES,
   booksOf,
   isClosing,
+  isCode,
   isOpen,
   payerMustAct,
   succeededBase,
@@ -177,8 +179,17 @@ async function readOperated(
       "the payment's connection is not in this replica's catalogue; nothing was sent; retry later";
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: deps.patience.retryAfterS });
   }
-  const { capabilities: can } = connection;
+  const record = decodeRecord(payment.record);
+  if (isOpen(base) && transactionOf(record, base.id).providerData?.amountReceived) throw partlyPaid();
+  const type = record.paymentMethod?.type ?? '';
+  const can = capabilitiesFor(connection.capabilities, { type, isLocal: isCode(base) });
   return { payment, transactions, base, books: booksOf(payment, base), can, connection };
+}
+
+function partlyPaid(): ServiceError {
+  const message =
+    'the payer has paid a part, which a cancel would not give back; nothing was sent; wait for the rest or for the expiry';
+  return new ServiceError('INVALID_STATUS', message);
 }
 
 /** Finds the attempt that a cancel may close, because its payer has yet to act, or that a cancel closes or has closed. */

@@ -237,3 +237,20 @@ export async function countOpenLater(
   }
   return counted;
 }
+
+/** Sets when a payer can no longer pay, unless it is within a second of the stored time. */
+const SET_PAYER_DUE = {
+  name: 'set_payer_due',
+  text: `
+    UPDATE transaction SET payer_due_at = $3
+    WHERE account_id = $1 AND id = $2 AND abs(extract(epoch FROM payer_due_at - $3)) > 1`,
+};
+
+/** Stores when the payer of an attempt can no longer pay, according to the provider. */
+export async function setPayerDue(
+  database: Database,
+  { accountId, transactionId }: { readonly accountId: string; readonly transactionId: string },
+  until: Date,
+): Promise<void> {
+  await database.query(SET_PAYER_DUE, [accountId, transactionId, until]);
+}

@@ -24,6 +24,7 @@ const READ = {
       CASE WHEN t.parent_id IS NULL THEN p.response IS NULL ELSE t.method IS NOT NULL AND t.response IS NULL END
         AS "awaitsResponse",
       extract(epoch FROM now() - t.created_at)::float8 * 1000 AS "ageMs",
+      extract(epoch FROM now() - t.succeeded_at)::float8 * 1000 AS "sinceSuccessMs",
       CASE WHEN row_number() OVER (ORDER BY t.created_at, t.id) = 1 THEN p.record END AS record, p.version,
       p.card_fingerprint AS "cardFingerprint", p.captured_minor_units AS "capturedMinorUnits", p.refunded_minor_units AS "refundedMinorUnits",
       p.released AS "isReleased", p.open_operation AS "openOperation"

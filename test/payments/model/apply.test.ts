@@ -123,7 +123,7 @@ it('a payment that was canceled before its payer acted becomes paid through late
     const wasClosed = before.record.status === CANCELED && !before.payment.isReleased;
     if (!wasClosed || before.payment.openOperation || after.record.status !== SUCCEEDED) return;
     expect(report.kind === 'outcome' && report.outcome.kind).toBe('approved');
-    if (before.transactions[0]?.status === 'EXPIRED') expect(change.isLate).toBe(true);
+    if (before.transactions[0]?.status === 'EXPIRED') expect(change.moneyAlarms).toEqual(['late_payment']);
     revived += 1;
   }, runs(1_500));
   expect(revived).toBeGreaterThan(0);
