@@ -8,7 +8,7 @@ import {
   type PaymentMethodType,
   type Route,
 } from '#gen/payments/config/catalogue_pb.js';
-import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CURRENCIES } from '#src/money.ts';
 import { CARD_BRANDS } from '#src/payments/method/card.ts';
 import { COUNTRIES } from '#src/payments/request/check-request.ts';
@@ -83,14 +83,7 @@ function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError[] {
     ...repeated(paymentMethodTypes.map(({ type }) => type)).map((i) =>
       twice(`payment_method_types[${i}].type`),
     ),
-    ...paymentMethodTypes.flatMap(({ workflows }, i) =>
-      workflows.includes(Payment_Workflow.SDK_CHECKOUT)
-        ? fault(
-            `payment_method_types[${i}].workflows`,
-            'must contain only DIRECT and REDIRECT, which checkout sessions use too',
-          )
-        : [],
-    ),
+    ...paymentMethodTypes.flatMap(checkWorkflows),
     ...repeated(connections.map(({ id }) => id)).map((i) => twice(`connections[${i}].id`)),
     ...repeated(routes.map(({ id }) => id)).map((i) => twice(`routes[${i}].id`)),
     ...repeated(bins.map(({ prefix }) => prefix)).map((i) => twice(`bins[${i}].prefix`)),
@@ -100,6 +93,17 @@ function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError[] {
       ...checkAccounts(i, route, connectionIds),
     ]),
   ];
+}
+
+function checkWorkflows({ category, workflows }: PaymentMethodType, i: number): FieldError[] {
+  const field = `payment_method_types[${i}].workflows`;
+  if (workflows.includes(Payment_Workflow.SDK_CHECKOUT)) {
+    return [fault(field, 'must contain only DIRECT and REDIRECT, which checkout sessions use too')];
+  }
+  if (category === Transaction_Category.CARD && workflows.includes(Payment_Workflow.REDIRECT)) {
+    return [fault(field, 'must be [DIRECT] for the category CARD; only wallets can be paid by REDIRECT')];
+  }
+  return [];
 }
 
 function fault(field: string, message: string): FieldError {

@@ -48,6 +48,11 @@ describe('an invalid catalogue', () => {
       change('[DIRECT]', '[DIRECT, SIDEWAYS]'),
       /payment_method_types\[0\]\.workflows\[1\]: must be one of/,
     ],
+    [
+      'cards that are paid on a page',
+      change('[DIRECT]', '[DIRECT, REDIRECT]'),
+      /payment_method_types\[0\]\.workflows: must be \[DIRECT\] for the category CARD/,
+    ],
     ['a wrong type', change('  - id: 1\n', '  - id: first\n'), /routes\[0\]\.id: must be an integer/],
     ['a number in place of a string', change("'4111'", '4111'), /bins\[0\]\.prefix: must be a string/],
     ['a missing field', change('    provider_id: ONE\n', ''), /connections\[0\]\.provider_id: is required/],

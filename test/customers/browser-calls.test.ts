@@ -238,6 +238,13 @@ describe('pages with only the public key', () => {
     expect([refused.status, refused.json.code]).toEqual([400, 'IDEMPOTENCY_KEY_MISSING']);
   });
 
+  it('empty stored credentials from a page ask for nothing, as when they are absent', async () => {
+    const own = await checkout.openSession();
+    const card = { stored_credentials: { reason: '', network_transaction_id: null } };
+    const paid = await checkout.payAsBrowser(own, { token: await checkout.token(own), detail: { card } });
+    expect([paid.status, paid.json.status]).toEqual([201, 'SUCCEEDED']);
+  });
+
   it('a redirect made with only the public key can name no customer and no session', async () => {
     const stored = [{ customer_payer: { id: await checkout.customer() } }, { checkout: { session } }];
     const headers = () => ({ ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() });

@@ -13,8 +13,9 @@ it('provider calls are timed by connection and outcome', async () => {
   const before = await scrape();
   await pay();
   await pay(cardPayment('4000000000000002'));
+  await pay(walletPayment());
   const after = await scrape();
-  for (const outcome of ['approved', 'declined']) {
+  for (const outcome of ['approved', 'declined', 'awaits_payer']) {
     const labels = { connection: 'sandbox-one', outcome };
     const count = 'provider_call_seconds_count';
     expect(after(count, labels)).toBe(before(count, labels) + 1);
@@ -108,7 +109,7 @@ it('payments are counted once by category and status, and replays are counted se
   expect(more('payment_replays_total', {})).toBe(2);
 });
 
-async function pay(payment = cardPayment(), signal?: AbortSignal): Promise<void> {
+async function pay(payment: object = cardPayment(), signal?: AbortSignal): Promise<void> {
   const response = await fetch(`${server.url}/v1/payments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headersOne() },

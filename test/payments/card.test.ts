@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { BinSchema } from '#gen/payments/config/catalogue_pb.js';
 import { CardDataInputSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { passesLuhn } from '#src/luhn.ts';
-import { cardBrand, cardData, cardFingerprint } from '#src/payments/method/card.ts';
+import { cardBrand, cardData, cardFingerprint, cardName } from '#src/payments/method/card.ts';
 
 const KEY = Buffer.alloc(32, 1);
 const digits = fc
@@ -81,6 +81,11 @@ describe('cardBrand', () => {
     // The second result comes from the cache.
     expect(cardBrand(number)).toBe(brand);
   });
+});
+
+it('a card is named by its brand, if it is known, and its last four digits', () => {
+  expect(cardName({ brand: 'VISA', lfd: '1111' })).toBe('VISA ****1111');
+  expect(cardName({ brand: '', lfd: '1111' })).toBe('CARD ****1111');
 });
 
 describe('cardData', () => {

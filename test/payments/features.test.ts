@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import { ConnectionConfigSchema } from '#gen/payments/config/catalogue_pb.js';
 import { type BrowserInfo, BrowserInfoSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
@@ -7,6 +8,8 @@ import type { CardOptions } from '#src/connectors/port/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/port/capabilities.ts';
 import {
   describeLack,
+  featuresAsked,
+  lacksAt,
   lacksOf as lacksFor,
   merchantsFeature,
   notOffered,
@@ -18,7 +21,8 @@ const card = (options: Partial<CardOptions>): RequestedMethod => ({
   ...{ by: 'card', type: 'CARD', card: { source: 'stored', stored: undefined, securityCode: '' } },
   ...{ ...CARD_OPTIONS, ...options },
 });
-const WALLET: RequestedMethod = { by: 'wallet', type: 'WALLET', enrolled: undefined, cardType: undefined };
+const WALLET = { by: 'wallet', type: 'WALLET', enrolled: undefined, cardType: undefined } as const;
+const enrolledAt = (at: string): RequestedMethod => ({ ...WALLET, enrolled: { at, token: 't' } });
 const PAGE: RequestedMethod = { by: 'payer', type: 'WALLET', show: 'page' };
 const lacksOf = (method: RequestedMethod, can: Capabilities, browserInfo?: BrowserInfo) =>
   lacksFor(
@@ -97,9 +101,61 @@ describe('lacksOf', () => {
     expect(lacksOf(card({ threeDSecure }), cannot)).toMatchObject([{ field: `${CARD}.three_d_secure` }]);
   });
 
+  it('lacksOf asks only cards for the features of cards', () => {
+    const can: Capabilities = { ...CARDS_ONLY, methods: ALL.methods };
+    expect([WALLET, PAGE].map((method) => lacksOf(method, can))).toEqual([[], []]);
+  });
+
   it('lacksOf finds that every connection can make a plain card purchase, even with a soft descriptor', () => {
     expect(lacksOf(card({ softDescriptor: 'SHOP' }), CARDS_ONLY)).toEqual([]);
   });
+});
+
+describe('lacksAt', () => {
+  const connections = new Map([
+    ['one', { capabilities: ALL }],
+    ['cards', { capabilities: CARDS_ONLY }],
+  ]);
+  const lacksAtEach = (method: RequestedMethod) => {
+    const at = lacksAt(connections, method, create(CreatePaymentRequestSchema));
+    return ['one', 'cards', 'closed'].map((id) =>
+      at(create(ConnectionConfigSchema, { id })).map(({ field, isElsewhere = false }) => [
+        field,
+        isElsewhere,
+      ]),
+    );
+  };
+  const type = ['payment_method.type', false];
+  const elsewhere = ['payment_method.vaulted_token', true];
+
+  it.each<[string, RequestedMethod, unknown[]]>([
+    ['a card', card({}), [[], [], []]],
+    ['a wallet that was not looked up', WALLET, [[], [type], []]],
+    ['a wallet that is enrolled here', enrolledAt('one'), [[], [elsewhere], [elsewhere]]],
+    ['a wallet that is enrolled at cards', enrolledAt('cards'), [[elsewhere], [type], [elsewhere]]],
+    ['a payer on a page', PAGE, [[], [type], []]],
+  ])(
+    '%s lacks what its connection cannot do, and nothing is known of a closed one',
+    (_name, method, lacks) => {
+      expect(lacksAtEach(method)).toEqual(lacks);
+    },
+  );
+
+  it('the refusal of a wallet says that it is enrolled elsewhere only if no connection lacks anything else', () => {
+    const at = lacksAt(connections, enrolledAt('cards'), create(CreatePaymentRequestSchema));
+    const [one, cards] = ['one', 'cards'].map((id) => at(create(ConnectionConfigSchema, { id })));
+    const error = notOffered(one ?? []);
+    expect(error.fields).toMatchObject([{ field: 'payment_method.vaulted_token', code: 'NOT_SUPPORTED' }]);
+    expect(error.message).toContain('was enrolled at a connection outside');
+    const fields = notOffered([...(one ?? []), ...(cards ?? [])]).fields.map(({ field }) => field);
+    expect(fields).toEqual(['payment_method.type']);
+  });
+});
+
+it('featuresAsked lists the fields that ask for features, in the order of refusals', () => {
+  expect(featuresAsked(CARD_OPTIONS)).toEqual([]);
+  const asked = featuresAsked({ ...CARD_OPTIONS, softDescriptor: 'SHOP', installments: 2, capture: false });
+  expect(asked).toEqual(['capture', 'installments', 'soft_descriptor']);
 });
 
 describe('merchantsFeature', () => {

@@ -1,10 +1,11 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { CardDataInputSchema, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { cardFingerprint } from '#src/payments/method/card.ts';
 import { readCard, walletFingerprint } from '#src/payments/method/payer-card.ts';
 import type { CardSource, RequestedMethod } from '#src/payments/method/payment-method.ts';
 import { Secret } from '#src/secret.ts';
-import { VaultKeyMissingError } from '#src/vault/card-vault.ts';
+import { type CardVault, VaultKeyMissingError } from '#src/vault/card-vault.ts';
 import { CARD_OPTIONS } from '../connectors/attempts.ts';
 
 const NUMBER = '4539578763621486';
@@ -16,7 +17,11 @@ function readStored(open: () => Promise<Secret>, securityCode = '') {
     ...{ id: 'token', type: 'CARD', card: { data, number: 'sealed', fingerprint: undefined } },
     ...{ providerToken: undefined, connectionId: undefined, customerId: undefined },
   };
-  const card: CardSource = { source: 'stored', stored: vaultedToken, securityCode };
+  return read({ source: 'stored', stored: vaultedToken, securityCode }, open);
+}
+
+/** Reads a payment's card, with a vault that opens what it holds like this. */
+function read(card: CardSource, open: CardVault['open'] = refuse) {
   const method: RequestedMethod = { by: 'card', type: 'CARD', card, ...CARD_OPTIONS };
   const deps = { vault: { open, seal: refuse, reseal: refuse }, fingerprintKey: new Uint8Array(32) };
   return readCard(deps, () => undefined, method, 'account');
@@ -42,6 +47,46 @@ it('a stored card can be retried if the key of its vault is missing, but not if 
   });
   const altered = new Error('the sealed card belongs to another token');
   await expect(readStored(() => Promise.reject(altered))).rejects.toBe(altered);
+});
+
+it('a card that was sent has a fingerprint, and its provider gets the number and the security code', async () => {
+  const input = create(CardDataInputSchema, { number: NUMBER, securityCode: '737', holderName: 'ANA' });
+  const card = await read({ source: 'sent', input });
+  expect(card).toMatchObject({
+    data: { lfd: '1486', securityCodeLength: 3, holderName: 'ANA' },
+    fingerprint: cardFingerprint(new Uint8Array(32), 'account', NUMBER),
+    attempt: { holderName: 'ANA' },
+  });
+  expect([card?.attempt.number.reveal(), card?.attempt.securityCode?.reveal()]).toEqual([NUMBER, '737']);
+});
+
+it.each([
+  [`${NUMBER} 737`, '737'],
+  [`${NUMBER} `, undefined],
+])(
+  'the card of a one-time token is opened from "%s", with the fingerprint of its token',
+  async (sealed, code) => {
+    const data = create(CardDataSchema, { lfd: '1486', holderName: 'ANA' });
+    const token = {
+      ...{ id: 'token', sealed, card: toBinary(CardDataSchema, data), fingerprint: 'fingerprint' },
+      ...{ sessionId: undefined, choices: new Uint8Array() },
+    };
+    const card = await read({ source: 'token', token }, async (text) => new Secret(text));
+    expect(card).toMatchObject({ data, fingerprint: 'fingerprint', attempt: { holderName: 'ANA' } });
+    expect([card?.attempt.number.reveal(), card?.attempt.securityCode?.reveal()]).toEqual([NUMBER, code]);
+  },
+);
+
+it('a card whose stored method or token was not looked up is never paid with', async () => {
+  await expect(read({ source: 'token', token: undefined })).rejects.toThrow('is missing');
+  const unread = read({ source: 'stored', stored: undefined, securityCode: '' });
+  await expect(unread).rejects.toThrow('holds no card');
+});
+
+it('other methods have no card', async () => {
+  const deps = { vault: { open: refuse, seal: refuse, reseal: refuse }, fingerprintKey: new Uint8Array(32) };
+  const page: RequestedMethod = { by: 'payer', type: 'WALLET', show: 'page' };
+  expect(await readCard(deps, () => undefined, page, 'account')).toBeUndefined();
 });
 
 it('an enrolled wallet has the same fingerprint in each payment of an account, and other wallets have another', () => {

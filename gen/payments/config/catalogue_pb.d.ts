@@ -67,7 +67,7 @@ export declare type PaymentMethodType = Message<"payments.config.PaymentMethodTy
   category: Transaction_Category;
 
   /**
-   * DIRECT, REDIRECT or both. If there is only one, requests may omit the workflow.
+   * DIRECT, REDIRECT or both; for cards, only DIRECT. If there is only one, requests may omit the workflow.
    *
    * @generated from field: repeated payments.v1.Payment.Workflow workflows = 3;
    */
