@@ -117,7 +117,7 @@ describe('lacksAt', () => {
     ['cards', { capabilities: CARDS_ONLY }],
   ]);
   const lacksAtEach = (method: RequestedMethod) => {
-    const at = lacksAt(connections, method, create(CreatePaymentRequestSchema));
+    const at = lacksAt(connections, method, create(CreatePaymentRequestSchema), 0);
     return ['one', 'cards', 'closed'].map((id) =>
       at(create(ConnectionConfigSchema, { id })).map(({ field, isElsewhere = false }) => [
         field,
@@ -142,7 +142,7 @@ describe('lacksAt', () => {
   );
 
   it('the refusal of a wallet says that it is enrolled elsewhere only if no connection lacks anything else', () => {
-    const at = lacksAt(connections, enrolledAt('cards'), create(CreatePaymentRequestSchema));
+    const at = lacksAt(connections, enrolledAt('cards'), create(CreatePaymentRequestSchema), 0);
     const [one, cards] = ['one', 'cards'].map((id) => at(create(ConnectionConfigSchema, { id })));
     const error = notOffered(one ?? []);
     expect(error.fields).toMatchObject([{ field: 'payment_method.vaulted_token', code: 'NOT_SUPPORTED' }]);

@@ -13,6 +13,7 @@ import {
   not_supported,
   null_when_empty,
   omit_when_empty,
+  omit_when_unset,
   or_boolean,
 } from '#gen/payments/v1/json_options_pb.js';
 import { MAX_DECIMAL_LENGTH } from '#src/money.ts';
@@ -191,7 +192,8 @@ function isShown(field: DescField, direction: Direction): boolean {
 }
 
 function isAlwaysPresent(field: DescField, direction: Direction): boolean {
-  return direction === 'request' ? isRequired(field) : !getOption(field, omit_when_empty);
+  if (direction === 'request') return isRequired(field);
+  return !getOption(field, omit_when_empty) && !getOption(field, omit_when_unset);
 }
 
 /** Null means absent in a request. In a response, `optional` fields and members of a oneof can be null. */

@@ -1485,9 +1485,9 @@ export type PaymentMethodDetail = {
   /** Set for wallet types. */
   readonly wallet: Wallet | null;
   /** Set for types with the category BANK_TRANSFER. */
-  readonly bank_transfer: BankTransfer | null;
+  readonly bank_transfer?: BankTransfer | null;
   /** Set for types with the category TICKET. */
-  readonly ticket: Ticket | null;
+  readonly ticket?: Ticket | null;
 };
 
 /**
@@ -2096,7 +2096,7 @@ export type Wallet = {
   /** As sent with a wallet's token. */
   readonly soft_descriptor?: string;
   /** Stored-credential data, as sent with a wallet's token and returned by the scheme. */
-  readonly stored_credentials: StoredCredentials | null;
+  readonly stored_credentials?: StoredCredentials | null;
 };
 
 /** Refused with `NOT_SUPPORTED` when set: `capture` (but to `true`). */
