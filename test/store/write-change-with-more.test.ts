@@ -109,6 +109,33 @@ describe('the outcome of an operation', () => {
     expect(await everything()).toEqual(before);
   });
 
+  it('an operation keeps the latest time of a report, and the amount that was last reported', async () => {
+    const claim = await claimed();
+    const times = ['2026-03-02', '2026-03-01', undefined, '2026-03-03'];
+    const shown: unknown[] = [];
+    for (const [i, time] of times.entries()) {
+      const change = changeOf(claim, `REPORT ${i}`, {
+        ...OPEN,
+        version: 2 + i,
+        fence: i,
+        reopens: randomUUID(),
+      });
+      const { transaction } = change;
+      if (!transaction) throw new Error('the change has no transaction');
+      const reportedAt = time === undefined ? undefined : new Date(time);
+      const minorUnits = i === 1 ? 500n : undefined;
+      await writeChange(database, { ...change, transaction: { ...transaction, reportedAt, minorUnits } });
+      const { reported_at, amount_minor_units } = (await transactionOf(claim)) ?? {};
+      shown.push([(reported_at as Date).toISOString().slice(0, 10), amount_minor_units]);
+    }
+    expect(shown).toEqual([
+      ['2026-03-02', '575'],
+      ['2026-03-02', '500'],
+      ['2026-03-02', '500'],
+      ['2026-03-03', '500'],
+    ]);
+  });
+
   it('no response is stored for an operation that no call requested', async () => {
     const claim = await claimed();
     await tables.query('UPDATE transaction SET method = NULL');
