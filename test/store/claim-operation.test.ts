@@ -192,6 +192,8 @@ describe('claiming an operation', () => {
       claimOperation(database, claimOf(base, { type: 'REFUND', parentId: first, minorUnits }));
     expect(await refund(501n)).toBe(false);
     expect(await refund(500n)).toBe(true);
+    const claimed = 'SELECT parent_id FROM transaction WHERE account_id = $1 AND amount_minor_units = 500';
+    expect(await tables.query(claimed, [ACCOUNT_ONE])).toEqual([{ parent_id: first }]);
   });
 
   it('a claim with a key that is already used is refused and changes nothing', async () => {
