@@ -83,6 +83,7 @@ describe('a transaction made at the provider', () => {
     const [first] = await rows();
     await write(2, { status: 'SUCCEEDED', providerPaymentId: 'theirs', minorUnits: 90n });
     const [succeeded] = await rows();
+    expect(succeeded).toMatchObject({ status: 'SUCCEEDED', amount_minor_units: '90' });
     await write(3, { status: 'DECLINED', providerPaymentId: 'another' });
     const [moved, ...more] = await rows();
     expect(more).toEqual([]);
