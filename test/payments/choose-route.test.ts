@@ -16,9 +16,9 @@ const routed = {
   router: createRouter(catalogue, { isAvailable: () => true, approvalRate: () => 1 }),
   connections: new Map(['a', 'b'].map((id) => [id, { capabilities }])),
 } as unknown as Routed;
-const targetsOf = (at?: string) => {
+const targetsOf = (at?: string, by = routed) => {
   const enrolled = at === undefined ? undefined : { at, token: 'token' };
-  const { targets } = chooseRoute(routed, {
+  const { targets } = chooseRoute(by, {
     request: create(CreatePaymentRequestSchema),
     method: { by: 'wallet', type: 'WALLET', enrolled, cardType: undefined },
     facts: create(RoutingFactsSchema),
@@ -37,4 +37,10 @@ it('a payment with a wallet that was not enrolled goes to every target of the ro
 
 it('a payment with a wallet enrolled at a connection outside the route is refused', () => {
   expect(() => targetsOf('c')).toThrow('enrolled at a connection outside');
+});
+
+it('a payment that no route accepts is refused for its type', () => {
+  const unrouted = create(CatalogueSchema, { connections: catalogue.connections });
+  const router = createRouter(unrouted, { isAvailable: () => true, approvalRate: () => 1 });
+  expect(() => targetsOf('a', { ...routed, router })).toThrow('is not accepted by any route');
 });

@@ -59,7 +59,7 @@ const storedMethod = (type: string): NonNullable<MethodReferences['vaultedToken'
     : { card: undefined, providerToken: 'theirs', connectionId: 'c' }),
 });
 
-const NO_AMOUNT = { amount: {} };
+const NO_AMOUNT = { amount: undefined } as unknown as Init;
 
 /** The reason, the field and the code of a refused choice. */
 function refusal(work: () => unknown): string {

@@ -73,6 +73,8 @@ describe('claiming an operation', () => {
 
   const ALL = 5_575n;
   const PURCHASE = { base: 'capture = true' };
+  const CLOSE = { type: 'CANCEL', isFinal: false } as const;
+  const AWAITED = { base: "status = 'PENDING', awaits_payer = true" };
   it.each<[boolean, string, Partial<OperationClaim>, { payment?: string; base?: string }]>([
     [true, 'captures the whole amount', { minorUnits: ALL }, {}],
     [false, 'captures more than the whole amount', { minorUnits: ALL + 1n }, {}],
@@ -85,6 +87,17 @@ describe('claiming an operation', () => {
     [false, 'cancels nothing', { type: 'CANCEL' }, { payment: 'captured_minor_units = 5575' }],
     [false, 'cancels a purchase', { type: 'CANCEL' }, PURCHASE],
     [false, 'cancels what was released', { type: 'CANCEL' }, { payment: 'released = true' }],
+    [
+      true,
+      'closes a payment that is shown as created',
+      CLOSE,
+      { base: "status = 'CREATED', awaits_payer = true" },
+    ],
+    [true, 'closes a payment whose payer is challenged', CLOSE, AWAITED],
+    [false, 'closes a payment whose payer has acted', CLOSE, { base: "status = 'PENDING'" }],
+    [false, 'closes a payment that is paid', CLOSE, { base: 'awaits_payer = true' }],
+    [false, 'cancels a payment whose payer has yet to act', { type: 'CANCEL' }, AWAITED],
+    [false, 'captures a payment whose payer has yet to act', { isFinal: false }, AWAITED],
     [true, 'refunds a purchase', { type: 'REFUND', minorUnits: ALL }, PURCHASE],
     [false, 'refunds more than a purchase', { type: 'REFUND', minorUnits: ALL + 1n }, PURCHASE],
     [
@@ -179,6 +192,8 @@ describe('claiming an operation', () => {
       claimOperation(database, claimOf(base, { type: 'REFUND', parentId: first, minorUnits }));
     expect(await refund(501n)).toBe(false);
     expect(await refund(500n)).toBe(true);
+    const claimed = 'SELECT parent_id FROM transaction WHERE account_id = $1 AND amount_minor_units = 500';
+    expect(await tables.query(claimed, [ACCOUNT_ONE])).toEqual([{ parent_id: first }]);
   });
 
   it('a claim with a key that is already used is refused and changes nothing', async () => {

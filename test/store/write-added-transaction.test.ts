@@ -83,6 +83,7 @@ describe('a transaction made at the provider', () => {
     const [first] = await rows();
     await write(2, { status: 'SUCCEEDED', providerPaymentId: 'theirs', minorUnits: 90n });
     const [succeeded] = await rows();
+    expect(succeeded).toMatchObject({ status: 'SUCCEEDED', amount_minor_units: '90' });
     await write(3, { status: 'DECLINED', providerPaymentId: 'another' });
     const [moved, ...more] = await rows();
     expect(more).toEqual([]);
@@ -100,6 +101,28 @@ describe('a transaction made at the provider', () => {
     expect(added?.succeeded_at).toEqual(added?.created_at);
     await write(2, { status: 'SUCCEEDED' });
     expect((await rows())[0]?.succeeded_at).toEqual(added?.created_at);
+  });
+
+  it('a transaction made at the provider keeps the time of its report, and is leased to nobody', async () => {
+    const { base, added, write, rows } = await external();
+    const reportedAt = new Date('2026-03-01T10:00:00Z');
+    await write(1, { reportedAt });
+    // As after any write: only an attempt that is about to be sent has the fencing token 0.
+    expect(await rows()).toMatchObject([{ reported_at: reportedAt, fence: 1 }]);
+    const another = { ...added, id: randomUUID() };
+    const change = changeOf(base, 'BESIDE', { version: 2, fence: 1, added: another });
+    if (!change.transaction) throw new Error('the change has no transaction');
+    await writeChange(database, { ...change, transaction: { ...change.transaction, reportedAt } });
+    const times = await tables.query('SELECT id, reported_at FROM transaction WHERE payment_id = $1', [
+      base.paymentId,
+    ]);
+    expect(new Map(times.map(({ id, reported_at }) => [id, reported_at]))).toEqual(
+      new Map([
+        [base.transactionId, reportedAt],
+        [added.id, reportedAt],
+        [another.id, null],
+      ]),
+    );
   });
 
   it('a change to an outdated version adds nothing, and a repeated change is reported as written', async () => {

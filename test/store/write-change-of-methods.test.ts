@@ -75,6 +75,7 @@ describe('the card that awaits an outcome', () => {
   it.each([
     ['no webhook subscribes to the event', "UPDATE webhook SET events = '{payment.purchase}'"],
     ['the webhook is turned off', 'UPDATE webhook SET active = false'],
+    ['the webhook is another account’s', `UPDATE webhook SET account_id = '${ACCOUNT_TWO}'`],
     ['the card was unenrolled before', "UPDATE vaulted_token SET status = 'UNENROLLED'"],
   ])('keeping a card writes no event if %s', async (_what, happens) => {
     await wantEveryEvent(tables);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
 import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
@@ -109,6 +109,33 @@ describe('the outcome of an operation', () => {
     expect(await everything()).toEqual(before);
   });
 
+  it('an operation keeps the latest time of a report, and the amount that was last reported', async () => {
+    const claim = await claimed();
+    const times = ['2026-03-02', '2026-03-01', undefined, '2026-03-03'];
+    const shown: unknown[] = [];
+    for (const [i, time] of times.entries()) {
+      const change = changeOf(claim, `REPORT ${i}`, {
+        ...OPEN,
+        version: 2 + i,
+        fence: i,
+        reopens: randomUUID(),
+      });
+      const { transaction } = change;
+      if (!transaction) throw new Error('the change has no transaction');
+      const reportedAt = time === undefined ? undefined : new Date(time);
+      const minorUnits = i === 1 ? 500n : undefined;
+      await writeChange(database, { ...change, transaction: { ...transaction, reportedAt, minorUnits } });
+      const { reported_at, amount_minor_units } = (await transactionOf(claim)) ?? {};
+      shown.push([(reported_at as Date).toISOString().slice(0, 10), amount_minor_units]);
+    }
+    expect(shown).toEqual([
+      ['2026-03-02', '575'],
+      ['2026-03-02', '500'],
+      ['2026-03-02', '500'],
+      ['2026-03-03', '500'],
+    ]);
+  });
+
   it('no response is stored for an operation that no call requested', async () => {
     const claim = await claimed();
     await tables.query('UPDATE transaction SET method = NULL');
@@ -137,6 +164,45 @@ describe('the outcome of an operation', () => {
     expect(parent).toMatchObject({ status: 'SUCCEEDED', fence: 2 });
     expect(Number(parent?.check_at) - Number(operation?.updated_at)).toBe(90_000);
     await others.expectUntouched();
+  });
+});
+
+describe('another transaction that a change writes', () => {
+  /** Writes a change of an operation and of the attempt before it; returns the attempt's row. */
+  async function writeOther(claim: OperationClaim, i: number, other: Partial<StoredChange['other']>) {
+    const checked = { id: claim.parentId, checkInS: undefined, ...other };
+    await write(claim, `CHANGE ${i}`, { ...OPEN, version: 2 + i, fence: i, other: checked });
+    return own('transaction', claim.parentId);
+  }
+
+  it('it keeps what the change does not say, and its first success', async () => {
+    const claim = await claimed();
+    const shown = ['status', 'reference', 'awaits_payer', 'updated_at', 'succeeded_at'] as const;
+    const set = "status = 'PENDING', reference = 'first', awaits_payer = true, succeeded_at = NULL";
+    await tables.query(`UPDATE transaction SET ${set}, updated_at = '2026-01-01' WHERE id = $1`, [
+      claim.parentId,
+    ]);
+    const before = await own('transaction', claim.parentId);
+    const waiting = await writeOther(claim, 0, { checkInS: 90 });
+    expect(shown.map((column) => waiting?.[column])).toEqual(shown.map((column) => before?.[column]));
+
+    const paid = await writeOther(claim, 1, { status: 'SUCCEEDED', reference: 'second' });
+    const paidAt = (await transactionOf(claim))?.updated_at;
+    expect(shown.map((column) => paid?.[column])).toEqual(['SUCCEEDED', 'second', false, paidAt, paidAt]);
+    expect(paid?.check_at).toBeNull();
+
+    for (const [i, status] of ['SUCCEEDED', 'DECLINED', undefined].entries()) {
+      expect(await writeOther(claim, 2 + i, { status })).toMatchObject({
+        ...{ status: status ?? 'DECLINED', reference: 'second', awaits_payer: false, succeeded_at: paidAt },
+      });
+    }
+  });
+
+  it('it belongs to the same payment', async () => {
+    const [claim, stranger] = [await claimed(), await claimAttempt(database)];
+    const before = await transactionOf(stranger);
+    await writeOther(claim, 0, { id: stranger.transactionId, checkInS: 1, status: 'DECLINED' });
+    expect(await transactionOf(stranger)).toEqual(before);
   });
 });
 

@@ -145,6 +145,13 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     expect(await write(attempt, 'SECOND', { version: 1, fence: 1, response })).toMatchObject({ earlier });
   });
 
+  it('a change that shows what the first response showed returns no response', async () => {
+    const attempt = await claimAttempt(database);
+    await write(attempt, 'FIRST', OPEN);
+    const same = { ...OPEN, version: 1, fence: 1, record: recordOf('FIRST') };
+    expect(await write(attempt, 'AGAIN', same)).toEqual({ ...WRITTEN, fence: 2 });
+  });
+
   it('a change without a response lets a later change store it', async () => {
     const attempt = await claimAttempt(database);
     const first = await write(attempt, 'FIRST', { ...OPEN, response: undefined });
@@ -190,6 +197,16 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     expect(await write(attempt, 'PENDING', { ...OPEN, fence: 2 })).toEqual({ kind: 'lost' });
     expect(await everything()).toEqual(before);
     expect(await write(attempt, 'PENDING', { ...OPEN, fence: 1 })).toEqual({ ...WRITTEN, fence: 2 });
+  });
+
+  it('a change that is lost or outdated is not taken for one that is written, although it has the same record', async () => {
+    const attempt = await claimAttempt(database);
+    await write(attempt, 'SAME', OPEN);
+    const again = { ...OPEN, version: 1, fence: 1 };
+    await take(attempt);
+    expect(await write(attempt, 'SAME', again)).toEqual({ kind: 'lost' });
+    await write(attempt, 'SAME', { ...again, fence: 2 });
+    expect(await write(attempt, 'SAME', OPEN)).toEqual({ kind: 'outdated' });
   });
 
   it('a known outcome is written even without the lease, and leaves the next check unchanged', async () => {
