@@ -3,6 +3,7 @@ import { ApiError } from './api-error.ts';
 import { type Behaviour, isBefore } from './behaviour.ts';
 import type { Books, Recorded } from './books.ts';
 import { type Decided, decideCharge, decideVerification } from './charges.ts';
+import { decideCode, listBanks } from './codes.ts';
 import { type Call, currentAnswer } from './entries.ts';
 import { LEDGER_PAGE, type Ledger } from './ledger.ts';
 import type { LedgerEntry } from './ledger-entry.ts';
@@ -31,6 +32,7 @@ const CREATIONS: Readonly<Record<string, Decide>> = {
   '/v1/wallet-orders': decideWalletOrder,
   '/v1/wallet-enrollments': decideWalletEnrollment,
   '/v1/wallet-agreements': decideWalletAgreement,
+  '/v1/codes': decideCode,
 };
 
 const OPERATIONS: Readonly<Record<string, OperationKind>> = {
@@ -113,6 +115,10 @@ function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void
     if (!entry) throw new ApiError(404, 'not_found', 'there is nothing with this identifier');
     return answerNow(reply, entry);
   });
+
+  api.get<{ Querystring: { method?: unknown } }>('/v1/banks', async (request) =>
+    listBanks(request.query.method),
+  );
 
   // Lists every entry, without the stored responses, so that a test can check the caller against the ledger.
   api.get<{ Querystring: { after?: string | string[] } }>('/v1/ledger', async (request) => {

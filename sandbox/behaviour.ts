@@ -51,7 +51,21 @@ export type Order = {
   readonly expireAfterMs?: number;
   /** A payment that waits for its payer cannot be closed. */
   readonly staysOpen?: boolean;
+  /** Instructions for a payer who pays a code without acting on its page. */
+  readonly payer?: PayerOrder;
 };
+
+/** A payer who pays a code without acting on its page. */
+export type PayerOrder =
+  /** Only some time after the code has expired, which it does after `delayMs`. */
+  | { readonly kind: 'paid_late'; readonly delayMs: number }
+  /** At once, but the provider confirms it only after `delayMs`. */
+  | { readonly kind: 'confirm_after'; readonly delayMs: number }
+  /** Half of the amount, or half again as much. */
+  | { readonly kind: 'underpaid' | 'overpaid' };
+
+/** The payment to which instructions apply: a code, in particular a transfer of any amount, or any other. */
+export type OrderOf = 'code' | 'transfer' | 'other';
 
 const BEFORE: ReadonlySet<string> = new Set<BehaviourBefore>([
   ...(['hang_before', 'reset_before', 'error_before', 'refuse_before'] as const),
@@ -73,17 +87,17 @@ const MAX_DELAY_MS = 60_000;
 
 /**
  * Reads the instructions in a call's `description`: `sandbox:`, then at most one behaviour and any of `notify_…`,
- * `expire_after` and `stay_open`, separated by commas, as in `sandbox:error_after,notify_twice`. The behaviour takes
+ * `expire_after`, `stay_open` and, for a code, how its payer pays, separated by commas, as in `sandbox:error_after,notify_twice`. The behaviour takes
  * precedence over the card number's. README.md in this directory lists the names and effects.
  *
  * @throws ApiError 400 if it begins with `sandbox:` and contains an unknown instruction.
  */
-export function readOrder(description: string | undefined): Order {
+export function readOrder(description: string | undefined, of: OrderOf = 'other'): Order {
   if (!description?.startsWith('sandbox:')) return {};
   let order: Order = {};
   for (const item of description.slice('sandbox:'.length).split(',')) {
     const { name = '', argument } = ITEM.exec(item)?.groups ?? {};
-    const addition = readAddition(name, argument, order);
+    const addition = readAddition(name, argument, order) ?? readPayer(name, argument, of);
     if (!addition && order.behaviour) throw unknownOrder();
     order = { ...order, ...(addition ?? { behaviour: readBehaviour(name, argument) }) };
   }
@@ -102,6 +116,14 @@ function readAddition(name: string, argument: string | undefined, order: Order):
   if (name === 'stay_open') return { staysOpen: true };
   const notify = NOTIFY.get(name);
   return notify && { notify: { ...order.notify, ...notify } };
+}
+
+function readPayer(name: string, argument: string | undefined, of: OrderOf): Order | undefined {
+  if (of === 'other') return undefined;
+  if (name === 'paid_late' || name === 'confirm_after')
+    return { payer: { kind: name, delayMs: readDelay(argument) } };
+  const isAmount = (name === 'underpaid' || name === 'overpaid') && argument === undefined;
+  return isAmount && of === 'transfer' ? { payer: { kind: name } } : undefined;
 }
 
 function readBehaviour(name: string, argument: string | undefined): Behaviour {

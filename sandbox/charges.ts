@@ -23,6 +23,7 @@ import {
   optionalText,
   text,
 } from './request-body.ts';
+import { readToken, shownWallet } from './wallet-tokens.ts';
 
 /** Maximum number of captures of a charge, unless the request sets a lower one. */
 export const MAX_CAPTURES = 10;
@@ -41,6 +42,7 @@ const RESPONSE_MESSAGES: Readonly<Record<string, string>> = {
   '00': 'Approved',
   '05': 'Do not honor',
   '14': 'Invalid card number',
+  '21': 'Declined by the bank',
   '41': 'Lost card, pick up',
   '43': 'Stolen card, pick up',
   '51': 'Insufficient funds',
@@ -61,11 +63,11 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
   const id = newId('charge');
   const { amount, currency } = readMoney(body);
   const capture = boolean(body, 'capture');
-  const card = readCard(object(body, 'card'));
+  const card = readPayingCard(body);
   const order = readOrder(optionalText(body, 'description'));
   // A payer who passed 3-D Secure elsewhere is not challenged again.
   const isAuthenticated = optionalObject(body, 'three_d_secure') !== undefined;
-  const byCard = behaviourOf(card.number);
+  const byCard = card.behaviour;
   const behaviour = order.behaviour ?? (isAuthenticated && byCard.kind === 'challenge' ? APPROVE : byCard);
   const validMs = behaviour.kind === 'challenge' ? CHALLENGE_VALID_MS : AUTHORIZATION_VALID_MS;
   const expiry = {
@@ -86,7 +88,7 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
     fields: {
       ...issuerFields(state),
       installments: integer(body, 'installments', { min: 1, max: MAX_INSTALLMENTS }),
-      ...shownDigits(card),
+      ...shownCard(card),
       challenge_url: state.status === 'challenge_required' ? `${publicUrl}/challenge/${id}` : null,
       soft_descriptor: optionalText(body, 'soft_descriptor') ?? null,
       ...readTexts(body),
@@ -110,9 +112,9 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
  * @throws ApiError naming the field at fault.
  */
 export function decideVerification(body: JsonRecord, call: Call): Decided {
-  const card = readCard(object(body, 'card'));
+  const card = readPayingCard(body);
   const order = readOrder(optionalText(body, 'description'));
-  const behaviour = order.behaviour ?? behaviourOf(card.number);
+  const behaviour = order.behaviour ?? card.behaviour;
   const responseCode = responseCodeOf(behaviour, call.acquirer);
   const state = { status: responseCode === APPROVED ? 'approved' : 'declined', responseCode };
   const entry = newEntry({
@@ -124,7 +126,7 @@ export function decideVerification(body: JsonRecord, call: Call): Decided {
     currency: text(body, 'currency', CURRENCY),
     fields: {
       ...issuerFields(state),
-      ...shownDigits(card),
+      ...shownCard(card),
       ...readTexts(body),
     },
     details: readCommonDetails(body, order),
@@ -174,9 +176,24 @@ function digitsOf({ number }: { number: string }): { cardIin: string; cardLastFo
   return { cardIin: number.slice(0, shown), cardLastFour: number.slice(-4) };
 }
 
-function shownDigits(card: { number: string }): object {
+function shownCard(card: PayingCard): object {
   const { cardIin, cardLastFour } = digitsOf(card);
-  return { card_iin: cardIin, card_last_four: cardLastFour };
+  return { card_iin: cardIin, card_last_four: cardLastFour, ...(card.wallet && shownWallet(card.wallet)) };
+}
+
+/** The card that a charge or a verification is for: sent, or behind a wallet's token. */
+type PayingCard = {
+  readonly number: string;
+  readonly behaviour: Behaviour;
+  /** The wallet whose token was sent; undefined for a card. */
+  readonly wallet?: string;
+};
+
+function readPayingCard(body: JsonRecord): PayingCard {
+  const token = optionalObject(body, 'token');
+  if (token) return readToken(token);
+  const { number } = readCard(object(body, 'card'));
+  return { number, behaviour: behaviourOf(number) };
 }
 
 /** Checks the format of the card. Expiry and security code are not verified and not stored. */

@@ -25,6 +25,8 @@ export type NewEntry = {
   readonly cardLastFour?: string;
   readonly sums?: Sums;
   readonly due?: LedgerEntry['due'];
+  /** When it expires, if something else is due before. */
+  readonly expiresAtMs?: number;
   readonly details?: EntryDetails;
 };
 
@@ -34,6 +36,7 @@ const PREFIXES: Readonly<Record<EntryKind, string>> = {
   wallet_order: 'wo',
   wallet_enrollment: 'we',
   wallet_agreement: 'wa',
+  code: 'cd',
   capture: 'cp',
   cancellation: 'cn',
   refund: 'rf',
@@ -53,6 +56,7 @@ export function newId(kind: EntryKind): string {
 export function newEntry(made: NewEntry): LedgerEntry {
   const { kind, call, status, amount, currency, sums = NO_SUMS, due } = made;
   const id = made.id ?? newId(kind);
+  const expiresAtMs = made.expiresAtMs ?? (due?.status === 'expired' ? due.atMs : undefined);
   const answer = {
     object: kind,
     id,
@@ -64,7 +68,7 @@ export function newEntry(made: NewEntry): LedgerEntry {
     currency,
     ...made.fields,
     ...(isPayment(kind) && shownSums(sums)),
-    expires_at: due?.status === 'expired' ? new Date(due.atMs).toISOString() : null,
+    expires_at: expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
     created_at: new Date().toISOString(),
   };
   return {
@@ -96,6 +100,7 @@ export type EntryChange = {
   /** null cancels the scheduled change. */
   readonly due?: LedgerEntry['due'] | null;
   readonly fields?: Readonly<Record<string, unknown>>;
+  readonly details?: EntryDetails;
 };
 
 /** Returns the entry after a change; its first response does not change. */
@@ -116,6 +121,7 @@ export function changedEntry(entry: LedgerEntry, change: EntryChange): LedgerEnt
     sums,
     due,
     latest: JSON.stringify(latest),
+    details: { ...entry.details, ...change.details },
   };
 }
 
@@ -148,12 +154,13 @@ export function isSameRequest(first: LedgerEntry, second: LedgerEntry): boolean 
   if (first.kind !== second.kind || first.parentId !== second.parentId) return false;
   // A cancellation or completion is requested without an amount.
   if (first.kind === 'cancellation' || first.kind === 'completion') return true;
+  if (first.details.code?.method !== second.details.code?.method) return false;
   return first.amount === second.amount && first.currency === second.currency;
 }
 
 /** Reports whether entries of a kind are payments, on which operations can act. */
 export function isPayment(kind: EntryKind): boolean {
-  return kind === 'charge' || kind === 'wallet_order' || kind === 'wallet_enrollment';
+  return kind === 'charge' || kind === 'wallet_order' || kind === 'wallet_enrollment' || kind === 'code';
 }
 
 function shownSums(sums: Sums): object {

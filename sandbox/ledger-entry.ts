@@ -1,3 +1,5 @@
+import type { CodeMethodName } from './code-methods.ts';
+
 /** Kinds of entries in the simulated provider's ledger. */
 export type EntryKind =
   | 'charge'
@@ -6,6 +8,8 @@ export type EntryKind =
   | 'wallet_enrollment'
   /** A payer's consent to later charges of a wallet. */
   | 'wallet_agreement'
+  /** A local method's code, or a payment on the page of the payer's bank. */
+  | 'code'
   | 'capture'
   | 'cancellation'
   | 'refund'
@@ -79,6 +83,21 @@ export type EntryDetails = {
   readonly staysOpen?: boolean;
   /** Amount of the authorization that a last capture releases. */
   readonly released?: number;
+  readonly code?: CodeDetails;
+};
+
+/** A change to a code that happens by itself: to a status, or by money that arrives. */
+export type CodeEvent = 'paid' | 'confirming' | 'declined' | 'expired' | 'underpaid' | 'overpaid';
+
+/** Details of a code. */
+export type CodeDetails = {
+  readonly method: CodeMethodName;
+  /** The payer's bank, where the method has one. */
+  readonly bank?: string;
+  /** The money that has arrived, in minor units. */
+  readonly received: number;
+  /** Changes that happen by themselves, in order: the first is due next. `isLate`: money that comes after the code's end. */
+  readonly plan: readonly { readonly status: CodeEvent; readonly atMs: number; readonly isLate?: true }[];
 };
 
 /** Instructions for the notifications of an entry. */

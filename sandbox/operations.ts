@@ -1,6 +1,7 @@
 import { ApiError } from './api-error.ts';
 import { type Behaviour, readOrder } from './behaviour.ts';
 import { MAX_CAPTURES } from './charges.ts';
+import { codeOf, isClosable } from './code-states.ts';
 import { type Call, changedEntry, newEntry } from './entries.ts';
 import { dueOf, readCommonDetails, readMoney } from './entry-details.ts';
 import type { EntryDetails, LedgerEntry, Sums } from './ledger-entry.ts';
@@ -148,10 +149,12 @@ function refusalOf(payment: LedgerEntry, request: OperationRequest): FailureCode
       if (sums.captures >= (payment.details.maxCaptures ?? MAX_CAPTURES)) return 'too_many';
       return amount > leftOf(payment) ? 'amount_too_large' : undefined;
     case 'cancellation':
+      if (payment.kind === 'code' && !isClosable(payment)) return 'not_cancelable';
       if (leftOf(payment) === 0) return sums.captured > 0 ? 'already_captured' : 'not_cancelable';
       return status === 'declined' ? 'not_cancelable' : undefined;
     case 'refund':
       if (sums.captured === 0) return 'not_refundable';
+      if (payment.kind === 'code' && !codeOf(payment).rules.isRefundable) return 'not_refundable';
       return amount > sums.captured - sums.refunded ? 'amount_too_large' : undefined;
     case 'completion':
       return status === 'payer_approved' ? undefined : 'not_completable';

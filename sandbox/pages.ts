@@ -6,6 +6,7 @@ import {
   agreementPage,
   challengePage,
   checkoutPage,
+  codesPage,
   errorPage,
   leftPage,
   notFoundPage,
@@ -14,7 +15,7 @@ import type { PayerAction } from './payment-states.ts';
 
 type PageOf = (payment: LedgerEntry, order: OrderDetails) => string;
 
-const ACTIONS: readonly PayerAction[] = ['pay', 'decline', 'leave'];
+const ACTIONS: readonly PayerAction[] = ['pay', 'decline', 'leave', 'pay-half', 'pay-more', 'expire'];
 const FORM_LIMIT_BYTES = 1024;
 
 /** Registers the payers' pages. Anyone who knows a payment's id counts as its payer. */
@@ -34,6 +35,7 @@ export function registerPages(app: FastifyInstance, books: Books): void {
   registerPage(app, books, { path: '/checkout', prefix: 'wo', pageOf: checkoutPage });
   registerPage(app, books, { path: '/challenge', prefix: 'ch', pageOf: challengePage });
   registerPage(app, books, { path: '/agreement', prefix: 'wa', pageOf: agreementPage });
+  registerPage(app, books, { path: '/codes', prefix: 'cd', pageOf: codesPage });
 }
 
 function registerPage(
@@ -67,7 +69,10 @@ function registerPage(
       const { id } = request.params;
       if (!(await find(id))) return reply.code(404).send(notFoundPage());
       const payment = await books.act(id, action);
-      const isOpen = payment?.status === 'created' || payment?.status === 'challenge_required';
+      const isOpen =
+        payment?.kind === 'code'
+          ? action === 'leave' && payment.status === 'created'
+          : payment?.status === 'created' || payment?.status === 'challenge_required';
       // A relative URL, since only the payer's browser knows through which host it reached us.
       return reply
         .code(303)

@@ -1,3 +1,4 @@
+import { codePage } from './code-page.ts';
 import type { LedgerEntry, OrderDetails } from './ledger-entry.ts';
 import { facts, formatForPayer, type Html, html, NOTHING, page } from './page.ts';
 
@@ -5,6 +6,7 @@ const NOTE = html`<p class="note">This is a sandbox: no money moves. Choose how 
 
 const OUTCOMES: Readonly<Record<string, string>> = {
   paid: 'Paid',
+  confirming: 'Paid: the provider is still confirming it',
   payer_approved: 'Approved: the shop completes the payment',
   approved: 'Confirmed: your bank has approved the payment',
   declined: 'Declined',
@@ -56,6 +58,11 @@ export function agreementPage(agreement: LedgerEntry, order: OrderDetails): stri
     ${form(agreement, 'Agree', 'Let the wallet decline', 'Cancel and go back')}
     <p class="note">This is a sandbox: no money moves. Nothing is charged now.</p>`,
   );
+}
+
+/** The page on which a tester pays a code or, once it has ended, its outcome. */
+export function codesPage(code: LedgerEntry, order: OrderDetails): string {
+  return codePage(code, order, outcomePage(code));
 }
 
 /** The page for a payer who returns to the shop without deciding. */

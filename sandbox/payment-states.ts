@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { AUTHORIZATION_VALID_MS, issuerFields } from './charges.ts';
+import { type CodeAction, codeAfterPayer, codeMovedTo, isClosable } from './code-states.ts';
 import { changedEntry } from './entries.ts';
-import type { LedgerEntry } from './ledger-entry.ts';
+import type { CodeEvent, LedgerEntry } from './ledger-entry.ts';
 import { ORDER_VALID_MS } from './wallets.ts';
 
 /** The payer's actions on the provider's pages. */
-export type PayerAction = 'pay' | 'decline' | 'leave';
+export type PayerAction = CodeAction;
 
 const WAITING_FOR_PAYER: ReadonlySet<string> = new Set(['created', 'challenge_required', 'payer_approved']);
 
 /** Returns the payment after the payer's action; unchanged if the action no longer has an effect. */
 export function afterPayerAction(payment: LedgerEntry, action: PayerAction): LedgerEntry {
   const { status, details } = payment;
+  if (payment.kind === 'code') return codeAfterPayer(payment, action);
+  if (action !== 'pay' && action !== 'decline' && action !== 'leave') return payment;
   if (status === 'created') {
     if (action === 'decline') return movedTo(payment, 'declined');
     if (action === 'leave') return movedTo(payment, 'canceled');
@@ -25,8 +28,11 @@ export function afterPayerAction(payment: LedgerEntry, action: PayerAction): Led
   return payment;
 }
 
-/** Returns the payment after it is closed: expired if it was waiting for its payer, otherwise unchanged. */
+/**
+ * Returns the payment after it is closed: expired (a code: canceled) if it was waiting for its payer, otherwise unchanged.
+ */
 export function afterClosing(payment: LedgerEntry): LedgerEntry {
+  if (payment.kind === 'code') return isClosable(payment) ? movedTo(payment, 'canceled') : payment;
   const isClosed = WAITING_FOR_PAYER.has(payment.status) && !payment.details.staysOpen;
   return isClosed ? movedTo(payment, 'expired') : payment;
 }
@@ -34,6 +40,7 @@ export function afterClosing(payment: LedgerEntry): LedgerEntry {
 /** Returns the payment in another status, with its sums adjusted. */
 export function movedTo(payment: LedgerEntry, status: string): LedgerEntry {
   const { amount, sums, details } = payment;
+  if (payment.kind === 'code') return codeMovedTo(payment, status as CodeEvent | 'canceled');
   const captured = { captured: amount, captures: 1 };
   switch (status) {
     case 'approved':

@@ -5,6 +5,8 @@ export type JsonRecord = Readonly<Record<string, unknown>>;
 
 const MAX_DEPTH = 16;
 const MAX_TEXT_LENGTH = 1_024;
+/** A wallet's token, in the field `data`, has up to 16 KiB; a character may count twice. */
+const MAX_TOKEN_LENGTH = 32 * 1_024;
 const MAX_MEMBERS = 200;
 
 /**
@@ -82,18 +84,19 @@ export function optionalBoolean(parent: JsonRecord, path: string): boolean | und
   return isAbsent(parent[keyOf(path)]) ? undefined : boolean(parent, path);
 }
 
-function checkLimits(value: unknown, depth: number): void {
-  if (typeof value === 'string' && value.length > MAX_TEXT_LENGTH) {
-    throw new ApiError(400, 'invalid_request', `a string is longer than ${MAX_TEXT_LENGTH} characters`);
+function checkLimits(value: unknown, depth: number, name = ''): void {
+  const maxLength = name === 'data' ? MAX_TOKEN_LENGTH : MAX_TEXT_LENGTH;
+  if (typeof value === 'string' && value.length > maxLength) {
+    throw new ApiError(400, 'invalid_request', `a string is longer than ${maxLength} characters`);
   }
   if (typeof value !== 'object' || value === null) return;
   if (depth > MAX_DEPTH)
     throw new ApiError(400, 'invalid_request', `nested more than ${MAX_DEPTH} levels deep`);
-  const members = Object.values(value);
+  const members = Object.entries(value);
   if (members.length > MAX_MEMBERS) {
     throw new ApiError(400, 'invalid_request', `a list or object has more than ${MAX_MEMBERS} members`);
   }
-  for (const member of members) checkLimits(member, depth + 1);
+  for (const [key, member] of members) checkLimits(member, depth + 1, key);
 }
 
 function invalid(path: string, message: string): ApiError {

@@ -171,6 +171,7 @@ function factsOf({ currency, country }: TestValues): AttemptFacts {
     transactionId: randomUUID(),
     paymentId,
     money: { minorUnits: AMOUNT, currency },
+    createdAtMs: Date.now(),
     description: 'A test of the connection',
     merchantOrderId: `try-${paymentId.slice(0, 8)}`,
     merchantReference: `try-${paymentId.slice(0, 8)}`,

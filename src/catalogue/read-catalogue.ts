@@ -11,6 +11,7 @@ import {
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CURRENCIES } from '#src/money.ts';
 import { CARD_BRANDS } from '#src/payments/method/card.ts';
+import { isLocal } from '#src/payments/method/local-method.ts';
 import { COUNTRIES } from '#src/payments/request/check-request.ts';
 import type { Domains } from '#src/routing/condition-check.ts';
 import { ConditionError } from '#src/routing/condition-error.ts';
@@ -101,7 +102,11 @@ function checkWorkflows({ category, workflows }: PaymentMethodType, i: number): 
     return [fault(field, 'must contain only DIRECT and REDIRECT, which checkout sessions use too')];
   }
   if (category === Transaction_Category.CARD && workflows.includes(Payment_Workflow.REDIRECT)) {
-    return [fault(field, 'must be [DIRECT] for the category CARD; only wallets can be paid by REDIRECT')];
+    return [fault(field, 'must be [DIRECT] for the category CARD; which has no page for its payers')];
+  }
+  if (isLocal(category) && workflows.join() !== String(Payment_Workflow.REDIRECT)) {
+    const name = Transaction_Category[category];
+    return [fault(field, `must be [REDIRECT] for the category ${name}, whose payers pay later`)];
   }
   return [];
 }
@@ -126,7 +131,7 @@ function repeated(values: readonly unknown[]): number[] {
 function conditionDomains(types: readonly PaymentMethodType[]): Domains {
   return new Map<string, ReadonlySet<string>>([
     ['type', new Set(types.map(({ type }) => type))],
-    ['category', new Set(['CARD', 'WALLET'])],
+    ['category', new Set(['CARD', 'WALLET', 'BANK_TRANSFER', 'TICKET'])],
     ['workflow', new Set(['DIRECT', 'REDIRECT'])],
     ['country', COUNTRIES],
     ['issuer_country', new Set(['', ...COUNTRIES])],

@@ -53,6 +53,13 @@ describe('an invalid catalogue', () => {
       change('[DIRECT]', '[DIRECT, REDIRECT]'),
       /payment_method_types\[0\]\.workflows: must be \[DIRECT\] for the category CARD/,
     ],
+    ...['[DIRECT]', '[DIRECT, REDIRECT]', '[REDIRECT, REDIRECT]'].map(
+      (workflows): [string, string, RegExp] => [
+        `a ticket with the workflows ${workflows}`,
+        change('category: CARD\n    workflows: [DIRECT]', `category: TICKET\n    workflows: ${workflows}`),
+        /payment_method_types\[0\]\.workflows: must be \[REDIRECT\] for the category TICKET/,
+      ],
+    ),
     ['a wrong type', change('  - id: 1\n', '  - id: first\n'), /routes\[0\]\.id: must be an integer/],
     ['a number in place of a string', change("'4111'", '4111'), /bins\[0\]\.prefix: must be a string/],
     ['a missing field', change('    provider_id: ONE\n', ''), /connections\[0\]\.provider_id: is required/],

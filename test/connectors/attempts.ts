@@ -79,6 +79,7 @@ function attemptBy(method: Method, over: Partial<PaymentAttempt>): PaymentAttemp
     transactionId: randomUUID(),
     paymentId: randomUUID(),
     money: { minorUnits: 300_000n, currency: 'USD' },
+    createdAtMs: Date.UTC(2029, 11, 29, 12),
     description: 'Two nights in Bogotá',
     merchantOrderId: 'order-1',
     merchantReference: 'reference-1',

@@ -16,6 +16,11 @@ export type AttemptFacts = {
   readonly paymentId: string;
   /** Zero for a verification. */
   readonly money: Money;
+  /**
+   * When the attempt was made, in milliseconds since the epoch: a provider that counts days counts from its day to that of
+   * `expiresAtMs`.
+   */
+  readonly createdAtMs: number;
   readonly description: string;
   readonly merchantOrderId: string;
   readonly merchantReference: string;

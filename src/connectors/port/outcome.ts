@@ -106,6 +106,18 @@ export type Instructions = {
   readonly document?: string;
 };
 
+/** The card behind a wallet's token, as far as the provider reports it. */
+export type ReportedCard = {
+  /** Such as VISA. */
+  readonly brand?: string | undefined;
+  readonly lastFour?: string | undefined;
+  /** 1 to 12, and two digits. */
+  readonly expirationMonth?: number | undefined;
+  readonly expirationYear?: number | undefined;
+  /** CREDIT, DEBIT or PREPAID. */
+  readonly type?: string | undefined;
+};
+
 /** The KNOWN state of a transaction after a call. A `switch` over it ends in `assertNever`. */
 export type Outcome =
   /** Done: charged, authorized, verified, captured, canceled or refunded. */
@@ -119,6 +131,8 @@ export type Outcome =
         readonly retrievalReferenceNumber: string;
         /** The scheme's id of the transaction, needed for later charges of a stored credential. */
         readonly networkTransactionId?: string;
+        /** The card behind a wallet's token, if the provider reports it. */
+        readonly card?: ReportedCard;
         /** The provider's token of an enrolled wallet, for use by later payments. */
         readonly enrolledToken?: string;
         /** The payment's ended disputes, if any. Only a look-up reports them. */

@@ -4,6 +4,9 @@ import {
   asIs,
   each,
   fields,
+  listOf,
+  numberOf,
+  optional,
   pageAddress,
   type Read,
   stringOf,
@@ -26,11 +29,25 @@ export const readAnswer = withRaw(
     authorization_code: textLike(/^[A-Z0-9]{6}$/),
     retrieval_reference_number: textLike(/^[A-Z0-9]{12}$/),
     network_transaction_id: textLike(/^[A-Z0-9]{15}$/),
-    ...each(pageAddress, 'checkout_url', 'challenge_url', 'agreement_url'),
+    ...each(pageAddress, 'checkout_url', 'challenge_url', 'agreement_url', 'bank_url', 'page_url'),
+    amount_received: asIs,
+    expires_at: textLike(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    instructions: optional(
+      fields(each(stringOf, 'text', 'number', 'barcode', 'account', 'bank_name', 'beneficiary', 'reference')),
+    ),
+    card_brand: textLike(/^[A-Z_]{1,32}$/),
+    card_last_four: textLike(/^\d{4}$/),
+    ...each(numberOf, 'card_exp_month', 'card_exp_year'),
+    card_funding: textLike(/^[A-Z_]{1,32}$/),
     wallet_token: textLike(/^wt_[0-9a-f-]{36}$/),
     error: fields({ type: stringOf, message: stringOf, param: textOf }),
   }),
 );
+
+/** Reads the list of a method's banks. */
+export const readBanks = fields({
+  banks: listOf(fields({ id: textLike(/^\d{1,20}$/), name: textLike(/^.{1,255}$/) })),
+});
 
 /** A response. */
 export type Answer = Read<typeof readAnswer>;
@@ -44,7 +61,8 @@ export function isError({ error: { type, message } }: Answer): boolean {
 const SHOWN_FIELDS = [
   ...['object', 'id', 'payment', 'idempotency_key', 'account', 'acquirer', 'status', 'failure_code'],
   ...['response_code', 'response_message', 'authorization_code', 'retrieval_reference_number'],
-  ...['amount', 'currency', 'captured', 'installments'],
+  ...['amount', 'amount_received', 'currency', 'captured', 'installments'],
+  ...['method', 'bank', 'bank_url', 'page_url', 'card_brand', 'card_funding'],
   ...['card_iin', 'card_last_four', 'order_item_count', 'airline_leg_count', 'wallet', 'card_type'],
   ...['checkout_url', 'challenge_url', 'agreement_url', 'created_at'],
 ];

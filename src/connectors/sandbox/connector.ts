@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { HttpRequest } from '../kit/http-client.ts';
-import { judgeProbe, turnedAway } from '../kit/provider-answer.ts';
+import { sendCreation } from '../kit/lost-creation.ts';
+import { isSuccess, judgeProbe, turnedAway } from '../kit/provider-answer.ts';
 import { accountAt, openProviderClient } from '../kit/provider-client.ts';
+import { isLocalMethod } from '../port/attempt.ts';
 import type { Capabilities } from '../port/capabilities.ts';
 import type {
   ConnectContext,
@@ -12,11 +14,14 @@ import type {
   ProviderConnection,
 } from '../port/connector.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
+import { banksOf } from './codes.ts';
 import { CORRECTIONS, fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
+import { LOCAL_METHODS } from './local-methods.ts';
 import { readNotification } from './notifications.ts';
-import { isNeverReceived } from './read-answer.ts';
+import { DECLINED, isNeverReceived } from './read-answer.ts';
 import { readSettings } from './settings.ts';
 import {
+  banksRequest,
   completionRequest,
   lookUpRequest,
   MAX_MINOR_UNITS,
@@ -30,8 +35,8 @@ export const sandboxConnector: Connector = { name: 'sandbox', corrections: CORRE
 
 const CAPABILITIES: Capabilities = {
   methods: ['CARD', 'PAYER_PAGE', 'WALLET'],
-  localMethods: {},
-  walletTokens: [],
+  localMethods: LOCAL_METHODS,
+  walletTokens: ['APPLE_PAY', 'GOOGLE_PAY'],
   authorization: true,
   captures: 10,
   refunds: 'several',
@@ -46,6 +51,8 @@ const CAPABILITIES: Capabilities = {
   authorizationValidDays: 7,
   redirectValidMinutes: 1_440,
 };
+
+const isOfCode = (status: number) => isSuccess(status) || status === DECLINED;
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const sandbox = readSettings(settings, context.secrets);
@@ -62,7 +69,11 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     deadlineMs: timeoutMs,
     async pay(attempt) {
       if (attempt.money.minorUnits > MAX_MINOR_UNITS) return turnedAway('the amount exceeds its maximum');
-      return fromPayment(await send(paymentRequest(attempt, sandbox)), attempt, providerId);
+      const request = paymentRequest(attempt, sandbox);
+      const result = isLocalMethod(attempt.method)
+        ? await sendCreation(provider.begin(), request, isOfCode)
+        : await send(request);
+      return fromPayment(result, attempt, providerId);
     },
     capture: operate('capture'),
     cancel: operate('cancel'),
@@ -78,6 +89,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       const query = { transactionId: enrollmentId, close: false };
       return fromAgreementLookUp(await send(lookUpRequest(query, sandbox)), enrollmentId, providerId);
     },
+    listBanks: async (type) => banksOf(await send(banksRequest(type, sandbox))),
     readNotification:
       notificationSecrets.length > 0
         ? async (notification, nowMs) => readNotification(notification, notificationSecrets, nowMs)

@@ -3,8 +3,9 @@ import { approvedOutcome, correcting, unknownOutcome } from '../kit/provider-ans
 import { declineByScheme } from '../kit/refusal.ts';
 import { kindOf, type PaymentAttempt } from '../port/attempt.ts';
 import type { Corrections, LookUp, Operation, OperationKind } from '../port/connector.ts';
-import { assertNever, type Outcome } from '../port/outcome.ts';
+import { assertNever, type Outcome, type ReportedCard } from '../port/outcome.ts';
 import type { Answer } from './answers.ts';
+import { readCode } from './codes.ts';
 import {
   type Asked,
   DECLINED,
@@ -45,7 +46,11 @@ export function fromPayment(result: HttpResult, attempt: PaymentAttempt, provide
         case 'wallet_token':
           return readCharge(answer, reported, httpStatus, method);
         case 'payer':
-          // A payer who was never sent to the order cannot have paid it.
+          // A payer who was never sent to the order, or shown the code, cannot have paid it.
+          if (method.show === 'instructions')
+            return answer.status === 'created' || answer.status === 'declined'
+              ? readCode(answer, reported, httpStatus === DECLINED)
+              : undefined;
           return answer.status === 'created' ? readWallet(answer, reported, httpStatus) : undefined;
         case 'wallet':
           return readWallet(answer, reported, httpStatus);
@@ -97,8 +102,9 @@ export function fromLookUp(result: HttpResult, query: LookUp, providerId: string
           ...of,
           capture: of.capture || answer.captured === true,
         });
-      case 'PAYER_PAGE':
       case 'PAYER_CODE':
+        return readCode(answer, reported, httpStatus === DECLINED);
+      case 'PAYER_PAGE':
       case 'WALLET':
         return readWallet(answer, reported, httpStatus);
       case 'capture':
@@ -150,9 +156,21 @@ function readCharge(
       authorizationCode,
       retrievalReferenceNumber,
       ...(networkTransactionId !== undefined && { networkTransactionId }),
+      ...(answer.card_brand !== undefined && { card: cardBehind(answer) }),
     };
   }
   return undefined;
+}
+
+/** Returns the card behind a wallet's token. */
+function cardBehind(answer: Answer): ReportedCard {
+  return {
+    brand: answer.card_brand,
+    lastFour: answer.card_last_four,
+    expirationMonth: answer.card_exp_month,
+    expirationYear: answer.card_exp_year,
+    type: answer.card_funding,
+  };
 }
 
 function readWallet(answer: Answer, reported: Reported, httpStatus: number): Outcome | undefined {

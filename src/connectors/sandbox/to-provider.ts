@@ -32,6 +32,7 @@ export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSetting
     postRequest(settings, path, attempt.transactionId, { ...factsOf(attempt, settings), ...specific });
   switch (method.by) {
     case 'card':
+    case 'wallet_token':
       return post(method.verify ? '/v1/verifications' : '/v1/charges', {
         ...payersWay(attempt),
         capture: method.capture,
@@ -40,21 +41,35 @@ export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSetting
         three_d_secure: method.threeDSecure && threeDSecureOf(method.threeDSecure),
         stored_credentials: method.storedCredentials && storedCredentialsOf(method.storedCredentials),
         soft_descriptor: method.softDescriptor || undefined,
-        card: cardOf(method.card),
+        ...(method.by === 'card'
+          ? { card: cardOf(method.card) }
+          : { token: { wallet: method.type, data: method.token.reveal() } }),
       });
     case 'payer':
-      return post('/v1/wallet-orders', { ...payersWay(attempt), wallet: method.type });
+      if (method.show === 'page')
+        return post('/v1/wallet-orders', { ...payersWay(attempt), wallet: method.type });
+      return post('/v1/codes', {
+        ...payersWay(attempt),
+        method: method.type,
+        bank: method.bankId || undefined,
+        account_type: method.accountType,
+      });
     case 'wallet':
       return post('/v1/wallet-enrollments', {
         wallet: method.type,
         wallet_token: method.enrolled?.token,
         card_type: method.cardType,
       });
-    case 'wallet_token':
-      return post('/v1/charges', { token: method.token.reveal() });
     default:
       return assertNever(method);
   }
+}
+
+/** Builds the request for the banks of a method. */
+export function banksRequest(type: string, settings: SandboxSettings): HttpRequest {
+  const path = `${settings.basePath}/v1/banks?method=${encodeURIComponent(type)}`;
+  const headers = { authorization: `Bearer ${settings.apiKey.reveal()}` };
+  return { method: 'GET', path, headers, body: undefined };
 }
 
 /** Builds the request for a capture, a cancel or a refund. */

@@ -217,7 +217,8 @@ function lookedUpAttempt(
   if (!methodKind) throw new Error(`attempt ${attempt.transactionId} has no kind of method`);
   const { detail: { kind: detail } = {}, type: methodType = '' } = transactions?.paymentMethod ?? {};
   if (methodKind !== 'CARD') return { kind: methodKind, type: methodType, attempt };
-  const softDescriptor = detail?.case === 'card' ? detail.value.softDescriptor : '';
+  const isCharged = detail?.case === 'card' || detail?.case === 'wallet';
+  const softDescriptor = isCharged ? detail.value.softDescriptor : '';
   return { kind: methodKind, capture, verify: type === 'VERIFY', softDescriptor, attempt };
 }
 

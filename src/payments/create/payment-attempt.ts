@@ -73,6 +73,7 @@ export function attemptFacts(record: Payment, publicUrl: string, terms: PayerTer
     transactionId: transaction.id,
     paymentId: record.id,
     money,
+    createdAtMs: timestampMs(transaction.createdAt ?? createdAt),
     description: record.description,
     merchantOrderId: record.merchantOrderId,
     merchantReference: transaction.merchantReference,

@@ -1,0 +1,67 @@
+import type { Capabilities, LocalMethod } from '../port/capabilities.ts';
+
+const HOUR = 60;
+const DAY = 24 * HOUR;
+const PAYER = 'customer_payer';
+
+const BRAZIL = { countries: ['BR'], currencies: ['BRL'] };
+const MEXICO = { countries: ['MX'], currencies: ['MXN'] };
+const COLOMBIA = { countries: ['CO'], currencies: ['COP'] };
+
+/** The provider's local methods, with its limits. */
+export const LOCAL_METHODS: Capabilities['localMethods'] = {
+  PIX: {
+    ...BRAZIL,
+    needs: [],
+    expiry: { default: DAY, least: 1, greatest: 30 * DAY },
+    refunds: 'several',
+    close: true,
+  },
+  BOLETO: {
+    ...BRAZIL,
+    // The amount has ten digits in the barcode.
+    greatest: 9_999_999_999n,
+    needs: [
+      ...['first_name', 'last_name', 'document.document_type', 'document.document_number'],
+      ...['address_line_1', 'city', 'state', 'zip_code'].map((name) => `billing_address.${name}`),
+    ].map((name) => `${PAYER}.${name}`),
+    documents: ['CPF', 'CNPJ'],
+    expiry: { default: 3 * DAY, least: HOUR, greatest: 60 * DAY },
+    refunds: 'none',
+    close: true,
+  },
+  OXXO: {
+    ...MEXICO,
+    needs: ['first_name', 'last_name', 'email'].map((name) => `${PAYER}.${name}`),
+    expiry: { default: 3 * DAY, least: HOUR, greatest: 7 * DAY },
+    refunds: 'none',
+    close: false,
+  },
+  SPEI: {
+    ...MEXICO,
+    needs: [],
+    expiry: { default: 3 * DAY, least: HOUR, greatest: 30 * DAY },
+    refunds: 'several',
+    close: true,
+  },
+  PSE: {
+    ...COLOMBIA,
+    needs: [
+      'payment_method.detail.bank_transfer.bank_id',
+      ...[
+        ...['first_name', 'last_name', 'email', 'ip_address', 'phone.number'],
+        ...['document.document_type', 'document.document_number'],
+      ].map((name) => `${PAYER}.${name}`),
+    ],
+    expiry: { default: HOUR, least: 1, greatest: DAY },
+    refunds: 'several',
+    close: false,
+  },
+  EFECTY: {
+    ...COLOMBIA,
+    needs: [],
+    expiry: { default: 3 * DAY, least: HOUR, greatest: 30 * DAY },
+    refunds: 'none',
+    close: false,
+  },
+} satisfies Record<string, LocalMethod>;
