@@ -6,7 +6,6 @@ import {
   Payment_Status,
   Payment_SubStatus_Value,
   ProviderDataSchema,
-  Transaction_Category,
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
@@ -50,8 +49,11 @@ function exists(name: string): boolean {
 }
 
 const PROVIDER = { reference: 'r', providerData: create(ProviderDataSchema) };
-const CARD = Transaction_Category.CARD;
-const PURCHASE: ShownAttempt = { type: Transaction_Type.PURCHASE, category: CARD, isDeclinedBefore: false };
+const PURCHASE: ShownAttempt = {
+  type: Transaction_Type.PURCHASE,
+  methodKind: 'CARD',
+  isDeclinedBefore: false,
+};
 const of = (kind: Outcome['kind'], over: Partial<ShownAttempt> = {}): States =>
   statesOf({ ...PROVIDER, kind, iso8583Code: '05', advice: 'NONE' } as unknown as Outcome, {
     ...PURCHASE,
@@ -60,12 +62,11 @@ const of = (kind: Outcome['kind'], over: Partial<ShownAttempt> = {}): States =>
 
 describe('ARCHITECTURE.md', () => {
   it('ARCHITECTURE.md shows the states that statesOf returns', () => {
-    const WALLET = Transaction_Category.WALLET;
     const states: readonly [string, States][] = [
       ['approved', of('approved')],
       ['an authorization', of('approved', { type: Transaction_Type.AUTHORIZE })],
       ['a verification', of('approved', { type: Transaction_Type.VERIFY })],
-      ['redirect to a wallet', of('awaits_payer', { category: WALLET })],
+      ['redirect to a wallet', of('awaits_payer', { methodKind: 'PAYER_PAGE' })],
       ['3-D Secure challenge', of('awaits_payer')],
       ['to_complete', of('to_complete')],
       ['pending', of('pending')],

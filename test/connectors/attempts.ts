@@ -6,6 +6,7 @@ import {
   type CardOptions,
   chargesCard,
   kindOf,
+  type LocalMethodOfPayer,
   type Method,
   type PaymentAttempt,
 } from '#src/connectors/port/attempt.ts';
@@ -68,6 +69,38 @@ export function enrollmentAttempt(over: Partial<PaymentAttempt> = {}): PaymentAt
     },
     over,
   );
+}
+
+/** An attempt with a local method. @param over the method's own data, and that of the attempt. */
+export function localAttempt(
+  { type, category = 'BANK_TRANSFER', bankId = '', accountType }: LocalOptions,
+  over: Partial<PaymentAttempt> = {},
+): PaymentAttempt {
+  const wantedExpiryMs = over.expiresAtMs;
+  const method = {
+    by: 'payer',
+    type,
+    show: 'instructions',
+    category,
+    wantedExpiryMs,
+    bankId,
+    accountType,
+  } as const;
+  return attemptBy(method, over);
+}
+
+type LocalOptions = Pick<LocalMethodOfPayer, 'type'> &
+  Partial<Pick<LocalMethodOfPayer, 'category' | 'bankId' | 'accountType'>>;
+
+/** An attempt with the token of a wallet. @param token a JSON object as text. */
+export function tokenAttempt(
+  type: string,
+  token: string,
+  over: Partial<PaymentAttempt> = {},
+  options: Partial<CardOptions> = {},
+): PaymentAttempt {
+  const method = { by: 'wallet_token', type, token: new Secret(token), lastFour: '' } as const;
+  return attemptBy({ ...method, ...CARD_OPTIONS, ...options }, over);
 }
 
 export function additionalData(init: MessageInitShape<typeof AdditionalDataSchema>) {

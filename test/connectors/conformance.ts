@@ -19,6 +19,8 @@ import {
 } from './conformance-calls.ts';
 import { type ConformingClosing, describeClosing } from './conformance-closing.ts';
 import { type ConformingCorrections, describeCorrections } from './conformance-corrections.ts';
+import { type ConformingLocalMethod, describeLocalMethods } from './conformance-local.ts';
+import { type ConformingWalletToken, describeWalletTokens } from './conformance-wallet-tokens.ts';
 import type { ConformingAnswer } from './conforming-answers.ts';
 import {
   httpAnswer,
@@ -59,6 +61,9 @@ export type ConformingConnector = ConformingCorrections & {
   /** Absent if the provider closes no payment that awaits its payer. */
   readonly closing?: ConformingClosing;
   readonly secondCharge: SecondCharge;
+  /** A row for each local method and for each wallet whose tokens the connection takes. */
+  readonly localMethods?: readonly ConformingLocalMethod[];
+  readonly walletTokens?: readonly ConformingWalletToken[];
   /** The provider's responses, and the kind of outcome that each must become. */
   readonly answers: readonly ConformingAnswer[];
 };
@@ -174,6 +179,8 @@ export function describeConformance(subject: ConformingConnector): void {
     describeCalls(subject.calls ?? [], calls);
     describeClosing(subject.closing, calls);
     describeSecondCharge(subject.secondCharge, calls);
+    describeLocalMethods(subject.localMethods ?? [], { ...calls, pay: suite.pay });
+    describeWalletTokens(subject.walletTokens ?? [], { ...calls, pay: suite.pay });
 
     it('an attempt contains our transaction ID, and closing the connection closes its sockets', async () => {
       const server = await suite.serve((socket, text) => socket.write(suite.approvalOf(text)));

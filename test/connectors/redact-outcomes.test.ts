@@ -5,7 +5,7 @@ import { redactOutcomes } from '#src/connectors/guards/redact-outcomes.ts';
 import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
-import { cardAttempt, lookUpOfOperation, operationOn, redirectAttempt } from './attempts.ts';
+import { cardAttempt, lookUpOfOperation, operationOn, redirectAttempt, tokenAttempt } from './attempts.ts';
 
 const NUMBER = '4012888888881881';
 const ECHO = 'Approved 4012 8888 8888 1881 cvc 987';
@@ -164,4 +164,48 @@ it('guarding a connection adds no methods', () => {
   const without = { lookUp: undefined, refund: undefined, readNotification: undefined };
   const inner = { ...answering({ kind: 'pending', providerData: told }), ...without };
   expect(redactOutcomes(inner)).toMatchObject(without);
+});
+
+describe('the token of a wallet', () => {
+  const DATA = 'MIAGCSqGSIb3DQEHAqCAMIACAQExDTALBglghkgBZQMEAgEwgAYJKoZIhvcNAQcBAACg';
+  const TOKEN = JSON.stringify({ paymentData: { data: DATA, version: 'EC_v1' } });
+  const PIECE = DATA.slice(20, 40);
+
+  it('no outcome of its attempt contains a piece of it, whether alone, within text, or escaped', async () => {
+    const outcome: Outcome = {
+      kind: 'approved',
+      providerData: dataWith(`invalid: ${PIECE}.`, {
+        echo: TOKEN,
+        escaped: JSON.stringify(TOKEN),
+        encoded: encodeURIComponent(TOKEN),
+        [DATA]: [DATA, { inner: PIECE }],
+      }),
+      authorizationCode: DATA,
+      retrievalReferenceNumber: PIECE,
+      reference: `ch_${PIECE}`,
+      card: { brand: PIECE, lastFour: '1111', expirationMonth: 12 },
+    };
+    const redacted = await answering(outcome).pay(tokenAttempt('APPLE_PAY', TOKEN));
+    const text = JSON.stringify(redacted);
+    for (let i = 0; i + 16 <= DATA.length; i++) expect(text).not.toContain(DATA.slice(i, i + 16));
+    expect(redacted).toMatchObject({
+      providerData: { id: 'ECHO', responseMessage: 'invalid: [removed].' },
+      card: { brand: '[removed]', lastFour: '1111', expirationMonth: 12 },
+    });
+    // Another attempt does not have the token.
+    expect(await answering(outcome).pay(cardAttempt())).toMatchObject({ authorizationCode: DATA });
+  });
+
+  it('a token of few characters is removed as a whole', async () => {
+    const outcome: Outcome = { kind: 'unknown', detail: 'the token {"a":"sb"}.', providerData: undefined };
+    expect(await answering(outcome).pay(tokenAttempt('APPLE_PAY', '{"a":"sb"}'))).toMatchObject({
+      detail: 'the token [removed].',
+    });
+  });
+
+  it('a redirect to a URL that contains a piece of it is unknown', async () => {
+    const show = { page: `https://bank.example/${encodeURIComponent(DATA)}` };
+    const outcome: Outcome = { kind: 'awaits_payer', providerData: dataWith('', {}), show };
+    expect(await answering(outcome).pay(tokenAttempt('APPLE_PAY', TOKEN))).toMatchObject({ kind: 'unknown' });
+  });
 });

@@ -5,7 +5,6 @@ import {
   type Payment,
   Payment_Status,
   ProviderDataSchema,
-  Transaction_Category,
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
@@ -114,9 +113,9 @@ export const shownOf = ({ transactionsHistory }: Payment) =>
 /** A card purchase without an earlier decline. */
 export const TOLD = {
   type: Transaction_Type.PURCHASE,
-  category: Transaction_Category.CARD,
+  methodKind: 'CARD',
   isDeclinedBefore: false,
-};
+} as const;
 
 /**
  * The states after a sequence of attempts, which depend on the last attempt and on whether a

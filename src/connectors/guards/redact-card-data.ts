@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { passesLuhn } from '#src/luhn.ts';
+import type { Secret } from '#src/secret.ts';
 import type { AttemptCard } from '../port/attempt.ts';
 
 /** Functions that remove card data from a provider's data and limit its size. */
@@ -39,6 +40,8 @@ const PIECE_LENGTH = 12;
  *   that repeats one digit reveals nothing and stays);
  * - its security code, standing alone or after a label such as CVV.
  *
+ * For the attempt's own token of a wallet, `token`, if any: every piece of 16 or more of its characters.
+ *
  * For any card:
  *
  * - 13 to 19 digits that begin like the cards of a known scheme and pass the Luhn check, grouped or not;
@@ -51,13 +54,17 @@ const PIECE_LENGTH = 12;
  * because no card scheme's numbers begin with 1. One in ten provider identifiers of 13 to 19 digits that begin with 3
  * to 6 looks like a card number and is removed: losing it does less harm than showing a card number.
  */
-export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode'>): Redactor {
+export function createRedactor(
+  card?: Pick<AttemptCard, 'number' | 'securityCode'>,
+  token?: Secret,
+): Redactor {
+  const withoutToken = tokenRemover(token?.reveal() ?? '');
   const pieces = piecesOf(card?.number.reveal() ?? '');
   const code = card?.securityCode?.reveal();
   const codeAlone = code ? codePattern(code) : undefined;
 
   function withoutOwn(value: string): string {
-    const shown = withoutPieces(value, pieces);
+    const shown = withoutPieces(withoutToken(value), pieces);
     if (!code || !codeAlone || !shown.includes(code)) return shown;
     return outsideOfKept(shown, (part) => part.replace(codeAlone, REMOVED));
   }
@@ -70,8 +77,8 @@ export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode
 
   /** Applies `remove` to the text, or removes the whole text if its percent-decoded form contains card data. */
   function redact(value: string, remove: (text: string) => string): string {
-    if (WORD.test(value)) return value;
-    if (ALL_KEPT.test(value)) return withoutPieces(value, pieces);
+    if (WORD.test(value)) return withoutToken(value);
+    if (ALL_KEPT.test(value)) return withoutPieces(withoutToken(value), pieces);
     const decoded = percentDecoded(value);
     return decoded !== value && remove(decoded) !== decoded ? REMOVED : remove(value);
   }
@@ -111,6 +118,30 @@ export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode
   }
 
   return { text, identifier, isClean, json };
+}
+
+/** Number of consecutive characters of a wallet's token that must not be shown; for a shorter token, all. */
+const TOKEN_PIECE_LENGTH = 16;
+
+/** Creates the function that removes every piece of a wallet's token from a string. @param token '' if there is none. */
+function tokenRemover(token: string): (value: string) => string {
+  const length = Math.min(TOKEN_PIECE_LENGTH, token.length);
+  if (length === 0) return (value) => value;
+  const pieces = new Set<string>();
+  for (let i = 0; i + length <= token.length; i++) pieces.add(token.slice(i, i + length));
+  return (value) => {
+    let shown = '';
+    let shownTo = 0;
+    for (let i = 0; i + length <= value.length; i++) {
+      if (!pieces.has(value.slice(i, i + length))) continue;
+      let end = i + length;
+      while (end < value.length && pieces.has(value.slice(end + 1 - length, end + 1))) end += 1;
+      shown += value.slice(shownTo, i) + REMOVED;
+      shownTo = end;
+      i = end - 1;
+    }
+    return shown + value.slice(shownTo);
+  };
 }
 
 /** Returns all pieces of a number of one length, except pieces that repeat one digit. */

@@ -1,20 +1,20 @@
 import { create } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { alarmingOutcome } from '../kit/provider-answer.ts';
-import type { AttemptCard } from '../port/attempt.ts';
+import type { PaymentAttempt } from '../port/attempt.ts';
 import type { NotificationReading, ProviderConnection } from '../port/connector.ts';
-import { type Outcome, payersPage } from '../port/outcome.ts';
+import { type Outcome, payersPage, type ReportedCard } from '../port/outcome.ts';
 import { aroundCalls, type CallArgument } from './provider-calls.ts';
 import { createRedactor, type Redactor } from './redact-card-data.ts';
 
 /**
  * Wraps a connection so that its outcomes contain no card data, whatever the provider sent and the connector copied:
- * neither the attempt's own card nor anything that looks like another card. Every connection is wrapped, so that no
+ * neither the attempt's own card or wallet's token nor anything that looks like another card. Every connection is wrapped, so that no
  * connector has to remember to do it. See `createRedactor` for the rules.
  */
 export function redactOutcomes(connection: ProviderConnection): ProviderConnection {
   const redacted = aroundCalls(connection, async (_name, argument, call) =>
-    redactOutcome(await call(), createRedactor(cardOf(argument))),
+    redactOutcome(await call(), redactorFor(argument)),
   );
   const { readNotification } = connection;
   if (!readNotification) return redacted;
@@ -24,9 +24,12 @@ export function redactOutcomes(connection: ProviderConnection): ProviderConnecti
   };
 }
 
-/** Returns the card of an attempt; other calls no longer have the card. */
-function cardOf(argument: CallArgument): AttemptCard | undefined {
-  return 'method' in argument && argument.method.by === 'card' ? argument.method.card : undefined;
+/** Creates the redactor for a call: only an attempt has a card, or the token of a wallet. */
+function redactorFor(argument: CallArgument | PaymentAttempt): Redactor {
+  if (!('method' in argument)) return createRedactor();
+  const { method } = argument;
+  if (method.by === 'card') return createRedactor(method.card);
+  return method.by === 'wallet_token' ? createRedactor(undefined, method.token) : createRedactor();
 }
 
 function redactReading(reading: NotificationReading): NotificationReading {
@@ -51,6 +54,7 @@ function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
     Object.entries(outcome).map(([name, value]) => {
       if (name === 'providerData')
         return [name, value && redactProviderData(value as ProviderData, redactor)];
+      if (name === 'card') return [name, redactCard(value as ReportedCard, redactor)];
       if (typeof value !== 'string') return [name, value];
       return [name, IDENTIFIERS.has(name) ? redactor.identifier(value) : redactor.text(value)];
     }),
@@ -58,6 +62,15 @@ function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
   if (redactor.isClean(payersPage(shown))) return shown;
   const providerData = shown.kind === 'not_sent' ? undefined : shown.providerData;
   return alarmingOutcome("the provider's redirect contains card data", providerData);
+}
+
+/** Redacts the card behind a wallet's token, of which a provider reports short texts and numbers. */
+function redactCard(card: ReportedCard, redactor: Redactor): ReportedCard {
+  const shown = Object.entries(card).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? redactor.text(value) : value,
+  ]);
+  return Object.fromEntries(shown);
 }
 
 /** Redacts a provider's data: every field is text except the raw response. */

@@ -82,6 +82,9 @@ export type HttpResult =
   /** Some of the request may have reached the provider. */
   | { readonly kind: 'unknown'; readonly detail: string };
 
+/** The code at the end of a `detail`, if the request's deadline has passed. */
+export const DEADLINE = 'DEADLINE';
+
 const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 30_000;
 const MAX_HEADER_LENGTH = 256;
@@ -125,7 +128,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     if (closed) return notSent('CLOSED');
     const nowMs = performance.now();
     const dueMs = Math.min(httpRequest.deadlineAtMs ?? Number.POSITIVE_INFINITY, nowMs + options.timeoutMs);
-    if (dueMs <= nowMs) return notSent('DEADLINE');
+    if (dueMs <= nowMs) return notSent(DEADLINE);
     const release = inFlight.take();
     if (!release) return notSent('TOO_MANY_IN_FLIGHT', 'turned_away');
     const result = await exchange(pool, httpRequest, dueMs - nowMs, options.maxResponseBytes);
@@ -186,7 +189,7 @@ function exchange(
     }
 
     const deadline = setTimeout(() => {
-      fail('DEADLINE');
+      fail(DEADLINE);
       // Destroys the socket. A request whose socket is still connecting has no controller, and is refused afterwards.
       controller?.abort(ABANDONED);
     }, timeoutMs);

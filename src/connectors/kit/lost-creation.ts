@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResult } from './http-client.ts';
+import { DEADLINE, type HttpRequest, type HttpResult } from './http-client.ts';
 import { readJsonObject } from './provider-answer.ts';
 import type { SendTarget } from './provider-client.ts';
 
@@ -23,6 +23,7 @@ export async function sendCreation<Target = HttpRequest>(
 }
 
 function isLost(result: HttpResult): boolean {
-  if (result.kind !== 'answer') return result.kind === 'unknown';
+  // After the deadline, nothing can be repeated within it.
+  if (result.kind !== 'answer') return result.kind === 'unknown' && !result.detail.endsWith(DEADLINE);
   return result.status >= 500 || readJsonObject(result.body) === undefined;
 }

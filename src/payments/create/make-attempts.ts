@@ -63,6 +63,7 @@ export async function makeAttempts(
   let version = 0;
   for (;;) {
     const { transactionId } = attempt;
+    const { methodKind } = prepared.claim;
     const connection = withinLease(openConnection(catalogue, connectionId), beforeMs);
     const sent = attempt;
     const outcome = await deps.observer.providerCall(connectionId, transactionId, () => connection.pay(sent));
@@ -73,7 +74,7 @@ export async function makeAttempts(
     const target = performance.now() > goesOnUntilMs ? undefined : nextTarget(outcome);
     if (!target) return last;
 
-    const { transaction } = recordOutcome(record, outcome, {}, deps.now());
+    const { transaction } = recordOutcome(record, outcome, { methodKind }, deps.now());
     const next = { transactionId: newId(record.accountId) };
     const nextConnection = openConnection(catalogue, target.id);
     const at = deps.now();

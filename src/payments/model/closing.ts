@@ -1,10 +1,5 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import {
-  type Payment,
-  type Transaction,
-  Transaction_Category,
-  Transaction_Type,
-} from '#gen/payments/v1/payment_pb.js';
+import { type Payment, type Transaction, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED } from './change.ts';
 import { eventOf } from './event.ts';
@@ -91,7 +86,7 @@ export function tooLateChange(
 
 const PURCHASE = {
   type: Transaction_Type.PURCHASE,
-  category: Transaction_Category.WALLET,
+  methodKind: 'PAYER_PAGE',
   isDeclinedBefore: false,
 } as const;
 

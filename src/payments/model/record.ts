@@ -4,9 +4,11 @@ import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import {
   type BankTransfer,
   type Card,
+  CardDataSchema,
   type PaymentMethodDetail,
   type Ticket,
   TransactionPaymentMethodSchema,
+  type Wallet,
 } from '#gen/payments/v1/payment_method_pb.js';
 import {
   ConnectionDataSchema,
@@ -17,7 +19,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { type Outcome, payersPage } from '#src/connectors/port/outcome.ts';
 import { formatMoney } from '#src/money.ts';
-import { type States, shownTransaction, statesOf, WAITING } from './states.ts';
+import { type ShownAttempt, type States, shownTransaction, statesOf, WAITING } from './states.ts';
 
 /** An attempt that begins after another one has failed. */
 type NextAttempt = {
@@ -69,7 +71,7 @@ export type ShownOnApproval = {
 export function recordOutcome(
   record: Payment,
   outcome: Outcome,
-  { vaultedToken, cardFingerprint }: ShownOnApproval,
+  { vaultedToken, cardFingerprint, methodKind }: ShownOnApproval & Pick<ShownAttempt, 'methodKind'>,
   at: Timestamp,
 ): States {
   const { transactionsHistory: history } = record;
@@ -83,10 +85,12 @@ export function recordOutcome(
   // What has arrived stays known, unless it was the whole amount.
   if (received && transaction.providerData && (outcome.kind !== 'approved' || outcome.received))
     transaction.providerData = { ...transaction.providerData, amountReceived: received };
-  if (outcome.kind === 'awaits_payer' && detail.kind.case === 'wallet')
-    detail.kind.value.redirectUrl = payersPage(outcome);
   recordLocalOutcome(detail, outcome);
-  if (detail.kind.case === 'card') recordCardOutcome(record, detail.kind.value, outcome, cardFingerprint);
+  const { kind } = detail;
+  if (kind.case === 'card') recordCardOutcome(record, kind.value, outcome, cardFingerprint);
+  else if (kind.case === 'wallet' && methodKind === 'CARD') recordTokenOutcome(record, kind.value, outcome);
+  else if (kind.case === 'wallet' && outcome.kind === 'awaits_payer')
+    kind.value.redirectUrl = payersPage(outcome);
   if (outcome.kind === 'approved' && vaultedToken) {
     transaction.paymentMethod.vaultedToken = vaultedToken;
     record.paymentMethod.vaultedToken = vaultedToken;
@@ -96,8 +100,7 @@ export function recordOutcome(
   const isDeclinedBefore = history.some(
     (one) => one !== transaction && one.status === Transaction_Status.DECLINED,
   );
-  const { type, category } = transaction;
-  const states = statesOf(outcome, { type, category, isDeclinedBefore });
+  const states = statesOf(outcome, { type: transaction.type, methodKind, isDeclinedBefore });
   setStates(record, transaction, states, at);
   return states;
 }
@@ -154,18 +157,38 @@ function recordCardOutcome(
     if (card.cardData && fingerprint) card.cardData = { ...card.cardData, fingerprint };
     card.authorizationCode = outcome.authorizationCode;
     card.retrievalReferenceNumber = outcome.retrievalReferenceNumber;
+  }
+  recordCharge(record, card, outcome);
+}
+
+/** Writes the outcome of a charge with a wallet's token, and the card behind it. */
+function recordTokenOutcome(record: Payment, wallet: Wallet, outcome: Outcome): void {
+  if (outcome.kind === 'approved') {
+    wallet.authorizationCode = outcome.authorizationCode || undefined;
+    const { brand, lastFour, expirationMonth, expirationYear, type } = outcome.card ?? {};
+    const reported = { brand, lfd: lastFour, expirationMonth, expirationYear, type };
+    const known = Object.entries(reported).filter(([, value]) => value !== undefined);
+    if (known.length > 0)
+      wallet.cardData = { ...(wallet.cardData ?? create(CardDataSchema)), ...Object.fromEntries(known) };
+  }
+  recordCharge(record, wallet, outcome);
+}
+
+/** Writes what a charge of a card and that of the card behind a wallet have in common. */
+function recordCharge(record: Payment, charged: Card | Wallet, outcome: Outcome): void {
+  if (outcome.kind === 'approved') {
     // Needed for the next charge of a stored card. Reported only if the request gave the reason or usage of stored
     // credentials.
-    const { storedCredentials: stored } = card;
+    const { storedCredentials: stored } = charged;
     const isAsked = stored?.reason !== undefined || stored?.usage !== undefined;
     if (stored && isAsked && stored.networkTransactionId === undefined && outcome.networkTransactionId)
-      card.storedCredentials = { ...stored, networkTransactionId: outcome.networkTransactionId };
+      charged.storedCredentials = { ...stored, networkTransactionId: outcome.networkTransactionId };
   }
   if (outcome.kind === 'awaits_payer') {
-    card.redirectUrl = payersPage(outcome);
+    charged.redirectUrl = payersPage(outcome);
     if (record.checkout) record.checkout = { ...record.checkout, sdkActionRequired: true };
   } else if (outcome.kind !== 'pending' && outcome.kind !== 'unknown') {
-    card.redirectUrl = '';
+    charged.redirectUrl = '';
   }
 }
 

@@ -3,10 +3,10 @@ import {
   Payment_Status,
   Payment_SubStatus_Value,
   type Transaction,
-  Transaction_Category,
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
+import type { MethodKind } from '#src/connectors/port/capabilities.ts';
 import { declineOf } from '#src/connectors/port/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/port/outcome.ts';
 import { type Books, leftToRefund, type OperationType } from './books.ts';
@@ -123,19 +123,20 @@ function refusalOf(refused: string): Pick<States, 'responseCode' | 'responseMess
 export type ShownAttempt = {
   /** PURCHASE, AUTHORIZE or VERIFY. */
   readonly type: Transaction_Type;
-  readonly category: Transaction_Category;
+  /** The kind of its method: a payer whose card is charged passes a challenge, and any other pays. */
+  readonly methodKind: MethodKind | undefined;
   /** An earlier attempt was declined. */
   readonly isDeclinedBefore: boolean;
 };
 
 /** THE state table: it maps the outcome of an attempt to the payment's states. */
-export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }: ShownAttempt): States {
+export function statesOf(outcome: Outcome, { type, methodKind, isDeclinedBefore }: ShownAttempt): States {
   switch (outcome.kind) {
     case 'approved':
       if (type === Transaction_Type.VERIFY) return VERIFIED;
       return type === Transaction_Type.AUTHORIZE ? AUTHORIZED : APPROVED;
     case 'awaits_payer':
-      return category === Transaction_Category.CARD ? CHALLENGE : REDIRECT;
+      return methodKind === 'CARD' ? CHALLENGE : REDIRECT;
     case 'to_complete':
     case 'pending':
     case 'unknown':
@@ -180,8 +181,8 @@ export function transactionStates(
   if (isLateFailure && operation !== 'CANCEL') {
     return { transaction: Transaction_Status.DECLINED, ...FAILED_AFTER_SUCCESS[operation] };
   }
-  const { CARD } = Transaction_Category;
-  return statesOf(outcome, { type: Transaction_Type.PURCHASE, category: CARD, isDeclinedBefore: false });
+  const { PURCHASE: type } = Transaction_Type;
+  return statesOf(outcome, { type, methodKind: 'CARD', isDeclinedBefore: false });
 }
 
 /** The states shown for a payment. */

@@ -67,6 +67,50 @@ export function enrollmentAnswer(attempt: PaymentAttempt): JsonObject {
   };
 }
 
+/** The sandbox provider's response to the creation of a code. */
+export function codeAnswer(attempt: PaymentAttempt): JsonObject {
+  const { type } = attempt.method;
+  const page = `https://provider.example/codes/cd_${ID}`;
+  return {
+    ...answerTo(attempt, 'code', `cd_${ID}`),
+    status: 'created',
+    method: type,
+    response_code: null,
+    amount_received: 0,
+    instructions: type === 'PSE' ? null : (INSTRUCTIONS[type] ?? null),
+    bank_url: type === 'PSE' ? page : null,
+    page_url: type === 'PSE' ? null : page,
+    captured: false,
+    expires_at: '2029-12-30T12:00:00.000Z',
+  };
+}
+
+const INSTRUCTIONS: Readonly<Record<string, JsonObject>> = {
+  PIX: { text: '00020101021226360014br.gov.bcb.pix2514pix.example/v2520400005303986540552.005802BR6304ABCD' },
+  BOLETO: { number: '9'.repeat(47), barcode: '9'.repeat(44) },
+  OXXO: { number: '99123456789012', barcode: '99123456789012' },
+  SPEI: { account: '999180000000000001', bank_name: 'Banco', beneficiary: 'Tienda', reference: '9912345' },
+  EFECTY: { number: '9912345678' },
+};
+
+/** The card behind the wallet, as the sandbox provider reports it. */
+export const WALLET_CARD = {
+  brand: 'VISA',
+  lastFour: '1111',
+  expirationMonth: 12,
+  expirationYear: 30,
+  type: 'CREDIT',
+};
+
+/** The sandbox provider's approval of a wallet's token. */
+export function tokenAnswer(attempt: PaymentAttempt): JsonObject {
+  return {
+    ...chargeAnswer(attempt),
+    wallet: attempt.method.type,
+    ...{ card_brand: 'VISA', card_exp_month: 12, card_exp_year: 30, card_funding: 'CREDIT' },
+  };
+}
+
 /** An error in the provider's own form. */
 export function refusal(type: string): JsonObject {
   return { error: { type, message: 'no' } };

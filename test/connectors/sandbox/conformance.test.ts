@@ -22,6 +22,7 @@ import {
   verificationAnswer,
 } from './answers.ts';
 import { answerTo, CALLS, operation } from './conforming-calls.ts';
+import { LOCAL_METHODS, WALLET_TOKENS } from './conforming-codes.ts';
 
 const paid = cardAttempt();
 const order = redirectAttempt();
@@ -58,6 +59,8 @@ describeConformance({
     request: /^POST \/v1\/by-idempotency-key\/[^/]+\/close /,
     answer: (_request, isClosed) => ({ ...orderAnswer(order), ...(isClosed && { status: 'expired' }) }),
   },
+  localMethods: LOCAL_METHODS,
+  walletTokens: WALLET_TOKENS,
   corrections: { capture: corrected('capture'), refund: corrected('refund') },
   secondCharge: {
     recorded: `ch_${ID}`,

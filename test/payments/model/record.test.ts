@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { ConnectionConfigSchema } from '#gen/payments/config/catalogue_pb.js';
 import type { Card, StoredCredentials } from '#gen/payments/v1/payment_method_pb.js';
 import {
+  CheckoutSchema,
   type Payment,
   Payment_Status,
   PaymentSchema,
@@ -12,6 +13,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
+import type { MethodKind } from '#src/connectors/port/capabilities.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { eventOf } from '#src/payments/model/event.ts';
 import { atConnection, recordOutcome, withAttempt } from '#src/payments/model/record.ts';
@@ -41,9 +43,9 @@ it.each<[string, Outcome, string]>([
       },
     ],
   });
-  recordOutcome(record, CHALLENGE, {}, timestampNow());
+  recordOutcome(record, CHALLENGE, { methodKind: 'CARD' }, timestampNow());
   expect(record).toMatchObject({ status: Payment_Status.PENDING, checkout: { sdkActionRequired: true } });
-  recordOutcome(record, outcome, {}, timestampNow());
+  recordOutcome(record, outcome, { methodKind: 'CARD' }, timestampNow());
   const told = record.transactionsHistory.map(({ paymentMethod }) => paymentMethod?.detail?.kind.value);
   expect(told).toMatchObject([{ redirectUrl: address }]);
   expect(record.paymentMethod?.paymentMethodDetail?.kind.value).toMatchObject({ redirectUrl: address });
@@ -63,8 +65,13 @@ function attempted(
   return create(PaymentSchema, { paymentMethod, transactionsHistory: [{ ...own, paymentMethod }] } as never);
 }
 
-function recorded(record: Payment, outcome: Outcome, vaultedToken?: string): Payment {
-  recordOutcome(record, outcome, { vaultedToken }, AT);
+function recorded(
+  record: Payment,
+  outcome: Outcome,
+  vaultedToken?: string,
+  methodKind: MethodKind = 'CARD',
+): Payment {
+  recordOutcome(record, outcome, { vaultedToken, methodKind }, AT);
   return record;
 }
 
@@ -81,17 +88,44 @@ it('an outcome replaces the provider’s data unless it has none', () => {
 
 it('the URL of a wallet’s page is shown once the payer is redirected to it', () => {
   const addressAfter = (outcome: Outcome) =>
-    recorded(attempted(WALLET, Transaction_Category.WALLET), outcome).paymentMethod?.paymentMethodDetail?.kind
-      .value;
+    recorded(attempted(WALLET, Transaction_Category.WALLET), outcome, undefined, 'PAYER_PAGE').paymentMethod
+      ?.paymentMethodDetail?.kind.value;
   expect(addressAfter(CHALLENGE)).toMatchObject({ redirectUrl: 'https://acs.example' });
   expect(addressAfter(APPROVED)).not.toMatchObject({ redirectUrl: 'https://acs.example' });
   expect(addressAfter(APPROVED)).not.toHaveProperty('authorizationCode', 'A1B2C3');
 });
 
 it('the URL of a wallet’s page stays after the payer has come back', () => {
-  const record = recorded(attempted(WALLET, Transaction_Category.WALLET), CHALLENGE);
-  expect(recorded(record, PENDING).paymentMethod?.paymentMethodDetail?.kind.value).toMatchObject({
+  const record = recorded(attempted(WALLET, Transaction_Category.WALLET), CHALLENGE, undefined, 'PAYER_PAGE');
+  expect(
+    recorded(record, PENDING, undefined, 'PAYER_PAGE').paymentMethod?.paymentMethodDetail?.kind.value,
+  ).toMatchObject({
     redirectUrl: 'https://acs.example',
+  });
+});
+
+it('the token of a wallet leads to a challenge as a card does, and its approval shows the card behind it', () => {
+  const detail = {
+    kind: { case: 'wallet', value: { cardData: { lfd: '4242' }, storedCredentials: { usage: 'FIRST' } } },
+  };
+  const record = attempted(detail as never, Transaction_Category.WALLET);
+  record.checkout = create(CheckoutSchema);
+  expect(recorded(record, CHALLENGE)).toMatchObject({
+    ...{ status: Payment_Status.PENDING, checkout: { sdkActionRequired: true } },
+    paymentMethod: { paymentMethodDetail: { kind: { value: { redirectUrl: 'https://acs.example' } } } },
+  });
+  const card = { brand: 'VISA', lastFour: '1111', expirationMonth: 12, expirationYear: 30, type: 'DEBIT' };
+  const approved = { ...APPROVED, card, networkTransactionId: 'net' } as Outcome;
+  expect(recorded(record, approved).paymentMethod?.paymentMethodDetail?.kind.value).toMatchObject({
+    ...{ redirectUrl: '', authorizationCode: 'A1B2C3', storedCredentials: { networkTransactionId: 'net' } },
+    cardData: {
+      brand: 'VISA',
+      lfd: '1111',
+      expirationMonth: 12,
+      expirationYear: 30,
+      type: 'DEBIT',
+      fingerprint: '',
+    },
   });
 });
 

@@ -5,7 +5,6 @@ import {
   Payment_SubStatus_Value,
   PaymentSchema,
   ProviderDataSchema,
-  Transaction_Category,
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
@@ -109,7 +108,7 @@ describe('a redirect', () => {
       providerData,
       show: { page: 'https://wallet.example' },
     };
-    expect(statesOf(redirect, { ...TOLD, category: Transaction_Category.WALLET })).toMatchObject({
+    expect(statesOf(redirect, { ...TOLD, methodKind: 'PAYER_PAGE' })).toMatchObject({
       payment: Payment_Status.READY_TO_PAY,
       subStatus: Payment_SubStatus_Value.CREATED,
       transaction: Transaction_Status.CREATED,
