@@ -27,7 +27,10 @@ const ENROLLED = passedOver("was enrolled at a connection outside this payment's
 const PROVIDERS = ['adyen', 'stripe', 'paypal', 'mercado-pago'] as const;
 type Provider = (typeof PROVIDERS)[number];
 
-/** The expected result of each scenario, keyed by the two digits of its name, at each provider in the order above. */
+/**
+ * The expected result of each scenario, keyed by the two digits of its name, at each provider in the order above. Local
+ * methods and wallets' tokens are left to the conformance suite, which has their requests at each provider.
+ */
 const EXPECTED: Readonly<Record<string, readonly [string, string, string, string]>> = {
   '00': [APPROVED, APPROVED, CARDS, CARDS],
   '01': [SENT_AWAY, REDIRECTS, NO_SUCH_CURRENCY, NO_SUCH_CURRENCY],
@@ -119,10 +122,13 @@ const endOf = ({ status, sub_status, code, detail }: Json) =>
     : `${status}/${sub_status}`;
 
 describe.each(PROVIDERS)('scenarios through %s', (provider) => {
-  it.each(loadScenarios())('$name', async ({ name, request, keys }: Scenario) => {
-    const expected = EXPECTED[name.slice(0, 2)]?.[PROVIDERS.indexOf(provider)];
-    expect(endOf(await post(provider, '', request, keys))).toBe(expected);
-  });
+  it.each(loadScenarios().filter(({ name }) => name.slice(0, 2) in EXPECTED))(
+    '$name',
+    async ({ name, request, keys }: Scenario) => {
+      const expected = EXPECTED[name.slice(0, 2)]?.[PROVIDERS.indexOf(provider)];
+      expect(endOf(await post(provider, '', request, keys))).toBe(expected);
+    },
+  );
 });
 
 it('the record of a payment or operation that the provider refused names the refused field', async () => {

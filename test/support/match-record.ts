@@ -12,6 +12,11 @@ const PLACEHOLDERS: Readonly<Record<string, string>> = {
   // ISO 8583 fields 38 (authorization code) and 37 (retrieval reference number).
   '<6 letters or digits>': '[0-9A-Z]{6}',
   '<12 digits>': '\\d{12}',
+  // The sandbox's id of a transaction at a card scheme.
+  '<12 letters or digits>': '[0-9A-Z]{12}',
+  // References, accounts and barcodes of local methods.
+  ...Object.fromEntries([7, 10, 14, 18, 44, 47].map((count) => [`<${count} digits>`, `\\d{${count}}`])),
+  '<pix code>': '000201[0-9A-Za-z.*/ -]+6304[0-9A-F]{4}',
   // A webhook secret, as Standard Webhooks writes it.
   '<secret>': 'whsec_[A-Za-z0-9+/]+=*',
 };
