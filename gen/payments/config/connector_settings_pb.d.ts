@@ -49,7 +49,8 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   installments: boolean;
 
   /**
-   * Maps the merchant's payment_method.type to Adyen's payment method, such as IDEAL: ideal.
+   * Methods whose payer is redirected: maps the merchant's payment_method.type to Adyen's payment method, such as
+   * IDEAL: ideal.
    *
    * @generated from field: map<string, string> redirect_methods = 5;
    */
@@ -84,6 +85,15 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
    * @generated from field: optional string hmac_key_next = 9;
    */
   hmacKeyNext?: string | undefined;
+
+  /**
+   * Maps the merchant's payment_method.type to Adyen's payment method, and adds to PIX: pix, BOLETO: boletobancario,
+   * OXXO: oxxo, PSE: pse_payulatam, APPLE_PAY: applepay and GOOGLE_PAY: googlepay, or overrides them. Any other method of
+   * Adyen's is one whose payer is redirected.
+   *
+   * @generated from field: map<string, string> methods = 10;
+   */
+  methods: { [key: string]: string };
 };
 
 /**

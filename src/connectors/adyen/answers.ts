@@ -6,6 +6,7 @@ import {
   each,
   fields,
   isTextLike,
+  listOf,
   pageAddress,
   type Read,
   type Reader,
@@ -28,6 +29,13 @@ export function namesOf(pspReference: string | undefined) {
     : {};
 }
 
+/** Reads a date in ISO 8601. Without an offset it is taken as UTC, which is never later than the Americas' own times. */
+const dateOf: Reader<Date | undefined> = (value) => {
+  const text = textOf(value);
+  const ms = Date.parse(/T[\d:.]+$/.test(text) ? `${text}Z` : text);
+  return Number.isNaN(ms) ? undefined : new Date(ms);
+};
+
 /** Additional fields, each present only if the account is configured to receive it. */
 const additionalData = fields({
   authCode: textLike(/^[A-Za-z0-9]{1,6}$/),
@@ -35,6 +43,17 @@ const additionalData = fields({
   refusalReasonRaw: textOf,
   merchantAdviceCode: textOf,
   hmacSignature: textLike(/^[A-Za-z0-9+/]{43}=$/),
+  'pix.expirationDate': dateOf,
+  // About the card behind a wallet.
+  ...each(
+    textOf,
+    'cardPaymentMethod',
+    'paymentMethod',
+    'paymentMethodVariant',
+    'expiryDate',
+    'fundingSource',
+  ),
+  cardSummary: textLike(/^\d{4}$/),
 });
 
 /** Reads a response of the Checkout API. */
@@ -42,7 +61,13 @@ export const readAnswer = withRaw(
   fields({
     ...each(textOf, 'pspReference', 'resultCode', 'refusalReasonCode', 'refusalReason'),
     ...each(asIs, 'merchantReference', 'amount'),
-    action: fields({ ...each(textOf, 'type', 'method'), url: pageAddress }),
+    paymentMethod: fields(each(textOf, 'type')),
+    action: fields({
+      ...each(textOf, 'type', 'method', 'paymentMethodType'),
+      ...each(pageAddress, 'url', 'downloadUrl'),
+      ...each(textOf, 'qrCodeData', 'reference', 'alternativeReference'),
+      expiresAt: dateOf,
+    }),
     additionalData,
     // In the response to an operation. An error's `status` is its HTTP status.
     ...each(asIs, 'status', 'merchantAccount', 'paymentPspReference', 'paymentReference', 'reference'),
@@ -54,17 +79,21 @@ export const readAnswer = withRaw(
 /** A response of the Checkout API. */
 export type Answer = Read<typeof readAnswer>;
 
-/** Reads a date in ISO 8601. */
-const dateOf: Reader<Date | undefined> = (value) => {
-  const ms = Date.parse(textOf(value));
-  return Number.isNaN(ms) ? undefined : new Date(ms);
-};
+/** Reads the list of the account's payment methods. */
+export const readPaymentMethods = fields({
+  paymentMethods: listOf(
+    fields({
+      type: textOf,
+      issuers: listOf(fields({ ...each(textOf, 'id', 'name'), disabled: asIs })),
+    }),
+  ),
+});
 
 /** Reads an item of a notification. */
 export const readItem = withRaw(
   fields({
     ...each(textOf, 'pspReference', 'originalReference', 'merchantAccountCode', 'merchantReference'),
-    ...each(textOf, 'eventCode', 'success', 'reason'),
+    ...each(textOf, 'eventCode', 'success', 'reason', 'paymentMethod'),
     eventDate: dateOf,
     amount: asIs,
     additionalData,
@@ -79,7 +108,12 @@ const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
 
 /** Builds the record's provider data from a response or a notification. @param status Adyen's own status. */
 export function providerDataOf(
-  { pspReference, raw, additionalData, ...reported }: Pick<Answer, 'pspReference' | 'raw'> & Partial<Answer>,
+  {
+    pspReference,
+    raw,
+    additionalData,
+    ...reported
+  }: Pick<Answer, 'pspReference' | 'raw'> & Partial<Omit<Answer, 'paymentMethod'>>,
   status: string,
   { providerId, merchantAccount }: ShownAs,
 ): ProviderData {

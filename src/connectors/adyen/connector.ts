@@ -1,10 +1,12 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { HttpRequest } from '../kit/http-client.ts';
-import { judgeProbe, turnedAway, unknownOutcome } from '../kit/provider-answer.ts';
+import type { HttpRequest, HttpResult } from '../kit/http-client.ts';
+import { sendCreation } from '../kit/lost-creation.ts';
+import { judgeProbe, probeProblem, turnedAway, unknownOutcome } from '../kit/provider-answer.ts';
 import { openProviderClient } from '../kit/provider-client.ts';
-import type { PaymentAttempt } from '../port/attempt.ts';
+import { isLocalMethod, type PaymentAttempt } from '../port/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
+  Bank,
   ConnectContext,
   Connector,
   LookUp,
@@ -16,17 +18,21 @@ import type {
 import type { Outcome } from '../port/outcome.ts';
 import { PSP_REFERENCE, type ShownAs } from './answers.ts';
 import {
+  banksIn,
   fromDetails,
   fromOperation,
   fromPayment,
   isPaymentMethods,
   isTechnicalCancelTaken,
 } from './from-provider.ts';
+import { termsOf } from './methods.ts';
 import { toAdyenAmount } from './money.ts';
 import { CORRECTIONS, readNotifications } from './notifications.ts';
+import { fromTransientError } from './refusals.ts';
 import { type AdyenSettings, readSettings } from './settings.ts';
 import {
   detailsRequest,
+  methodFields,
   missingForChallenge,
   operationRequest,
   paymentMethodsRequest,
@@ -65,11 +71,18 @@ const CAPABILITIES: Capabilities = {
 
 /** Adyen keeps an idempotency key for at least 7 days. We rely on one day less, because requests may wait in queues. */
 const REPEATABLE_MS = 6 * 86_400_000;
+const NOT_OFFERED = turnedAway('its settings do not list this payment method');
+const NO_TOKEN: Outcome = {
+  kind: 'not_sent',
+  because: 'turned_away',
+  detail: "nothing was sent to the provider: the payment_token is not the wallet's whole answer",
+  refused: 'payment_token',
+};
 const NOT_REPORTED = unknownOutcome('the provider has no look-up, and no notification has arrived yet');
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const adyen = readSettings(settings, context.secrets);
-  const { origin, basePath, merchantAccount, timeoutMs, redirectMethods, hmacKeys } = adyen;
+  const { origin, basePath, merchantAccount, timeoutMs, methods, hmacKeys } = adyen;
   const { begin, close } = openProviderClient(
     { origin, timeoutMs, proxy: context.proxy },
     (request: HttpRequest) => request,
@@ -80,7 +93,9 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     identity: [origin + basePath, merchantAccount].join(' '),
     capabilities: {
       ...CAPABILITIES,
-      methods: redirectMethods.size > 0 ? ['CARD', 'PAYER_PAGE'] : ['CARD'],
+      methods: methods.pages.size > 0 ? ['CARD', 'PAYER_PAGE'] : ['CARD'],
+      localMethods: termsOf(methods),
+      walletTokens: [...methods.walletTokens.keys()],
       installments: adyen.installments,
     },
     deadlineMs: timeoutMs,
@@ -95,6 +110,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       send: (query) => cancelTechnically(query, call()),
     },
     repeatOperation: (query) => repeatOperation(query, call()),
+    listBanks: (type) => listBanks(type, call()),
     readNotification: async (notification, nowMs) =>
       readNotifications(notification, hmacKeys, shownAs, nowMs),
     probe: (report) => probe(call(), report),
@@ -104,16 +120,26 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 
 async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method } = attempt;
-  const isTaken =
-    method.by === 'card' || (method.by === 'payer' && settings.redirectMethods.has(method.type));
-  if (!isTaken) return turnedAway('redirect_methods does not list this payment method');
+  const fields = methodFields(attempt, settings);
+  if (!fields) return method.by === 'wallet_token' ? NO_TOKEN : NOT_OFFERED;
   const amount = toAdyenAmount(attempt.money);
   if (!amount) return turnedAway('it cannot express this amount in this currency');
   const isChallengeWanted = method.by === 'card' && method.threeDSecureSetupId !== undefined;
   if (isChallengeWanted && missingForChallenge(attempt.customerPayer.browserInfo).length > 0) {
     return turnedAway("3-D Secure needs the payer's browser_info");
   }
-  return fromPayment(await send(paymentRequest(attempt, amount, settings)), attempt, shownAs);
+  const request = paymentRequest(attempt, amount, fields, settings);
+  const result = isLocalMethod(method) ? await createCode(send, request) : await send(request);
+  return fromPayment(result, attempt, shownAs);
+}
+
+/** Creates a local method's code, which takes no money, again under its key if the answer is lost. */
+function createCode(send: Send, request: HttpRequest): Promise<HttpResult> {
+  const sendOnce: Send = async (target) => {
+    const result = await send(target);
+    return fromTransientError(result) ?? result;
+  };
+  return sendCreation(sendOnce, request);
 }
 
 async function operate(kind: OperationKind, operation: SentOperation, call: Call): Promise<Outcome> {
@@ -151,6 +177,18 @@ async function repeatOperation(query: LookUp, call: Call): Promise<Outcome> {
   const outcome = await operate(of.kind, { ...of, transactionId, money }, call);
   // A repeat that is refused or gets no response proves nothing about the first request.
   return outcome.kind === 'not_sent' ? NOT_REPORTED : outcome;
+}
+
+/** Lists the banks that Adyen names as the issuers of a method. */
+async function listBanks(type: string, { send, settings }: Call): Promise<readonly Bank[]> {
+  const offered = settings.methods.local.get(type);
+  const [country] = (offered && termsOf(settings.methods)[type]?.countries) ?? [];
+  if (offered?.is !== 'PSE') return [];
+  const filter = { countryCode: country, channel: 'Web', allowedPaymentMethods: [offered.adyen] };
+  const result = await send(paymentMethodsRequest(settings, filter));
+  const banks = banksIn(result, offered.adyen);
+  if (banks.length === 0) throw new Error(`the banks cannot be listed: ${probeProblem(result)}`);
+  return banks;
 }
 
 async function probe({ send, settings }: Call, report?: ReportProblem): Promise<boolean> {

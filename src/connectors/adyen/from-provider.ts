@@ -11,18 +11,35 @@ import {
   isTextLike,
   unknownOutcome,
 } from '../kit/provider-answer.ts';
-import type { PaymentAttempt } from '../port/attempt.ts';
-import type { LookUp, Operation, OperationKind } from '../port/connector.ts';
+import { chargesCard, isLocalMethod, type PaymentAttempt } from '../port/attempt.ts';
+import type { Bank, LookUp, Operation, OperationKind } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { type Answer, namesOf, PSP_REFERENCE, providerDataOf, readAnswer, type ShownAs } from './answers.ts';
+import {
+  type Answer,
+  namesOf,
+  PSP_REFERENCE,
+  providerDataOf,
+  readAnswer,
+  readPaymentMethods,
+  type ShownAs,
+} from './answers.ts';
+import { readInstructions } from './instructions.ts';
+import { WALLET_NAMES } from './methods.ts';
 import { fromAdyenAmount } from './money.ts';
 import { declined, fromRefusal, fromTransientError, meaningOf, type Reported } from './refusals.ts';
+import { reportedCard } from './reported-card.ts';
 import { operationReference } from './to-provider.ts';
+
+/** What pays: a card, or the card behind a wallet; a local method; or a method whose payer is redirected. */
+type PaidBy = 'card' | 'code' | 'page';
 
 /** Reads the outcome of a payment from the HTTP result of its request. */
 export function fromPayment(result: HttpResult, attempt: PaymentAttempt, shownAs: ShownAs): Outcome {
-  const isCard = attempt.method.by === 'card';
-  return fromAnswer(result, shownAs, isCard, (answer) => readPayment(answer, attempt, isCard, shownAs));
+  const { method } = attempt;
+  const paidBy = chargesCard(method) ? 'card' : isLocalMethod(method) ? 'code' : 'page';
+  return fromAnswer(result, shownAs, paidBy === 'card', (answer) =>
+    readPayment(answer, attempt, paidBy, shownAs),
+  );
 }
 
 /**
@@ -34,7 +51,8 @@ export function fromDetails(result: HttpResult, query: LookUp, shownAs: ShownAs)
   return fromAnswer(result, shownAs, false, (answer) => {
     const { merchantReference } = answer;
     if (merchantReference === query.transactionId) {
-      return readPayment(answer, query, query.of.kind === 'CARD', shownAs);
+      // A payer who returns has been shown everything.
+      return readPayment(answer, query, query.of.kind === 'CARD' ? 'card' : 'page', shownAs);
     }
     if (merchantReference === undefined)
       return unknownOutcome('the response to the details request names no payment');
@@ -45,7 +63,7 @@ export function fromDetails(result: HttpResult, query: LookUp, shownAs: ShownAs)
 function readPayment(
   answer: Answer,
   asked: Pick<PaymentAttempt, 'transactionId' | 'money'>,
-  isCard: boolean,
+  paidBy: PaidBy,
   shownAs: ShownAs,
 ): Outcome {
   const { merchantReference, amount, resultCode, pspReference } = answer;
@@ -58,7 +76,7 @@ function readPayment(
     providerData: providerDataOf(answer, resultCode, shownAs),
     ...namesOf(pspReference),
   };
-  return readResultCode(answer, reported, isCard) ?? contradiction(reported.providerData);
+  return readResultCode(answer, reported, paidBy) ?? contradiction(reported.providerData);
 }
 
 /** Returns true if Adyen accepted a technical cancel. A notification reports the outcome. */
@@ -104,6 +122,15 @@ export function isPaymentMethods(result: HttpResult): boolean {
   return Array.isArray(bodyOf(result)?.paymentMethods);
 }
 
+/** Returns the banks that Adyen names as the issuers of a payment method; none if it cannot be read. */
+export function banksIn(result: HttpResult, method: string): readonly Bank[] {
+  const { paymentMethods } = readPaymentMethods(bodyOf(result));
+  return paymentMethods
+    .filter(({ type }) => type === method)
+    .flatMap(({ issuers }) => issuers)
+    .flatMap(({ id, name, disabled }) => (id && name && disabled !== true ? [{ id, name }] : []));
+}
+
 /** @param read reads a success response. @param isCard true if errors about the card are declines. */
 function fromAnswer(
   result: HttpResult,
@@ -120,7 +147,7 @@ function fromAnswer(
 }
 
 /** @returns undefined if the response contradicts itself. */
-function readResultCode(answer: Answer, reported: Reported, isCard: boolean): Outcome | undefined {
+function readResultCode(answer: Answer, reported: Reported, paidBy: PaidBy): Outcome | undefined {
   const { resultCode, refusalReasonCode: code, refusalReason: text, additionalData } = answer;
   const { authCode = '', networkTxReference: networkTransactionId } = additionalData;
   const { refusalReasonRaw: raw, merchantAdviceCode: adviceCode } = additionalData;
@@ -130,6 +157,7 @@ function readResultCode(answer: Answer, reported: Reported, isCard: boolean): Ou
       return {
         ...approvedOutcome(reported, authCode),
         ...(networkTransactionId !== undefined && { networkTransactionId }),
+        ...cardBehind(answer),
       };
     case 'Refused':
     case 'Cancelled':
@@ -139,10 +167,11 @@ function readResultCode(answer: Answer, reported: Reported, isCard: boolean): Ou
     case 'ChallengeShopper':
     case 'IdentifyShopper': {
       const redirect = readRedirect(answer, reported);
-      return redirect ?? (isCard ? declined(meaningOf({ resultCode }), reported) : undefined);
+      return redirect ?? (paidBy === 'card' ? declined(meaningOf({ resultCode }), reported) : undefined);
     }
     case 'PresentToShopper':
     case 'Pending':
+      return (paidBy === 'code' && readInstructions(answer, reported)) || { kind: 'pending', ...reported };
     case 'Received':
       return { kind: 'pending', ...reported };
     case 'PartiallyAuthorised':
@@ -150,6 +179,12 @@ function readResultCode(answer: Answer, reported: Reported, isCard: boolean): Ou
     default:
       return undefined;
   }
+}
+
+/** Returns the card behind a wallet, if the answer is about a wallet's token. */
+function cardBehind(answer: Answer) {
+  const card = WALLET_NAMES.has(answer.paymentMethod.type) ? reportedCard(answer) : undefined;
+  return card && { card };
 }
 
 function readRedirect({ action: { type, method, url } }: Answer, reported: Reported): Outcome | undefined {

@@ -25,6 +25,7 @@ import type {
 import type { Dispute, DisputeStage } from '../port/dispute-report.ts';
 import type { Outcome } from '../port/outcome.ts';
 import { type Item, namesOf, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
+import { isLocalAtAdyen } from './methods.ts';
 import { fromAdyenAmount } from './money.ts';
 
 /** Response body that Adyen requires in order to count a notification as accepted. */
@@ -200,7 +201,7 @@ function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[
   }
 
   const meaning = MEANINGS[eventCode];
-  const ended = item.success === 'true' ? meaning?.success : meaning?.failure;
+  const ended = item.success === 'true' ? meaning?.success : (expiryOf(item) ?? meaning?.failure);
   const isTold = item.success === 'true' || item.success === 'false';
   if (!meaning || !ended || !isTold || !isTextLike(pspReference, PSP_REFERENCE)) return [];
   if (meaning.of === 'payment') {
@@ -216,6 +217,15 @@ function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[
   };
   const ofPayment = kind === undefined ? paymentAfter(item, payment, operation, shownAs) : undefined;
   return ofPayment ? [operation, ofPayment] : [operation];
+}
+
+/**
+ * Returns 'expired' for the failure of a local method whose reason is its expiry. Neither field is signed, but either way
+ * the payer has not paid. A card's reason says that the card has expired.
+ */
+function expiryOf({ eventCode, paymentMethod, reason }: Item): 'expired' | undefined {
+  const isExpired = eventCode === AUTHORISATION && isLocalAtAdyen(paymentMethod) && /expired/i.test(reason);
+  return isExpired ? 'expired' : undefined;
 }
 
 /**

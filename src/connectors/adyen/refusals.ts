@@ -183,7 +183,9 @@ export function fromRefusal(status: number, answer: Answer, isCard: boolean, sho
 }
 
 /** Returns the outcome if a header says that nothing was done and the key may be reused, regardless of the body. */
-export function fromTransientError(result: HttpResult): Outcome | undefined {
+export function fromTransientError(
+  result: HttpResult,
+): Extract<HttpResult, { kind: 'not_sent' }> | undefined {
   if (result.kind !== 'answer' || result.status !== 500) return undefined;
   if (result.headers['transient-error'] !== 'true') return undefined;
   return {

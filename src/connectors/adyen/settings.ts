@@ -9,6 +9,7 @@ import {
   requiredSecret,
   type Secrets,
 } from '../kit/provider-settings.ts';
+import { type OfferedMethods, offeredMethods } from './methods.ts';
 
 /** Settings of a connection to an Adyen merchant account. */
 export type AdyenSettings = {
@@ -20,8 +21,8 @@ export type AdyenSettings = {
   readonly merchantAccount: string;
   /** The account supports installments (Brazil, Mexico, Turkey and others). */
   readonly installments: boolean;
-  /** Adyen's payment methods, keyed by the merchant's payment_method.type: `{ IDEAL: ideal }`. */
-  readonly redirectMethods: ReadonlyMap<string, string>;
+  /** Everything that the connection offers besides cards. */
+  readonly methods: OfferedMethods;
   /** Time after which a payment without a notification gets a technical cancel. */
   readonly technicalCancelAfterMs: number;
   readonly apiKey: Secret;
@@ -44,7 +45,7 @@ export function readSettings(settings: JsonObject, secrets: Secrets): AdyenSetti
     timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     merchantAccount: config.merchantAccount,
     installments: config.installments,
-    redirectMethods: new Map(Object.entries(config.redirectMethods)),
+    methods: offeredMethods(config.redirectMethods, config.methods),
     technicalCancelAfterMs: (config.technicalCancelMinutes ?? DEFAULT_CANCEL_MINUTES) * 60_000,
     apiKey: requiredSecret(secrets, 'api_key'),
     hmacKeys: currentSecrets(secrets, 'hmac_key', 'hmac_key_next'),

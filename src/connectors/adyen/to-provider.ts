@@ -3,12 +3,20 @@ import type { BrowserInfo, CustomerPayer } from '#gen/payments/v1/customer_payer
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { HttpRequest } from '../kit/http-client.ts';
 import type { SendTarget } from '../kit/provider-client.ts';
-import type { AttemptCard, Method, PaymentAttempt } from '../port/attempt.ts';
+import {
+  type AttemptCard,
+  type CardOptions,
+  isLocalMethod,
+  type Method,
+  type PaymentAttempt,
+} from '../port/attempt.ts';
 import type { Operation, OperationKind } from '../port/connector.ts';
+import { localFields } from './local-fields.ts';
 import type { AdyenAmount } from './money.ts';
 import { airlineOf, lineItemsOf } from './order-data.ts';
 import { payerOf } from './payer-data.ts';
 import type { AdyenSettings } from './settings.ts';
+import { walletMethodOf } from './wallet-token.ts';
 
 /** Sends a request within its call's deadline. */
 export type Send = SendTarget<HttpRequest>;
@@ -19,25 +27,53 @@ const MAX_DESCRIPTOR_LENGTH = 22;
 /** Matches characters that Adyen refuses on a statement, after accents are separated from their letters. */
 const NOT_IN_DESCRIPTORS = /[^A-Za-z0-9 .,'_?+*/-]/g;
 
-/** Payment method of a card attempt: the card and its options. */
-type CardMethod = Extract<Method, { by: 'card' }>;
+/** The fields of a request that depend on how the payer pays. */
+export type MethodFields = {
+  readonly paymentMethod: { readonly type: string };
+  readonly [name: string]: unknown;
+};
 
-/** Builds the request for the account's payment methods, which moves no money. */
-export function paymentMethodsRequest(settings: AdyenSettings): HttpRequest {
-  return post(settings, '/paymentMethods', undefined, { merchantAccount: settings.merchantAccount });
+/**
+ * Builds the request for the account's payment methods, which moves no money.
+ *
+ * @param filter limits the list; without it, the list is the account's.
+ */
+export function paymentMethodsRequest(settings: AdyenSettings, filter: object = {}): HttpRequest {
+  const body = { merchantAccount: settings.merchantAccount, ...filter };
+  return post(settings, '/paymentMethods', undefined, body);
 }
 
 /**
- * Builds the request for an attempt. The body contains the card number and the security code, and must only be written
- * to Adyen's socket. Absent values are left out.
+ * Returns the fields that depend on how an attempt's payer pays. They contain the card number and the security code, or
+ * the wallet's token.
+ *
+ * @returns undefined if the connection cannot pay like this: it does not offer the method, or the token is not the
+ *   wallet's answer.
+ */
+export function methodFields(attempt: PaymentAttempt, { methods }: AdyenSettings): MethodFields | undefined {
+  const { method, customerPayer: payer } = attempt;
+  if (method.by === 'card' || method.by === 'wallet_token') {
+    const paymentMethod = method.by === 'card' ? cardMethodOf(method) : walletMethodOf(method, methods);
+    return paymentMethod && { paymentMethod, ...chargeFields(method, browserInfoOf(payer)) };
+  }
+  const type = method.by === 'payer' ? methods.pages.get(method.type) : undefined;
+  const fields = isLocalMethod(method)
+    ? localFields(attempt, method, methods)
+    : type !== undefined && { paymentMethod: { type } };
+  return fields ? { ...fields, channel: 'Web', ...captureFields(true) } : undefined;
+}
+
+/**
+ * Builds the request for an attempt. The body contains the secrets of `fields`, and must only be written to Adyen's
+ * socket. Absent values are left out.
  */
 export function paymentRequest(
   attempt: PaymentAttempt,
   amount: AdyenAmount,
+  fields: MethodFields,
   settings: AdyenSettings,
 ): HttpRequest {
-  const { method, customerPayer: payer, additionalData, transactionId } = attempt;
-  const methodType = method.by === 'card' ? 'scheme' : (settings.redirectMethods.get(method.type) ?? '');
+  const { customerPayer: payer, additionalData, transactionId } = attempt;
   const airline = additionalData?.airline && airlineOf(additionalData.airline, payer);
   return post(settings, '/payments', transactionId, {
     merchantAccount: settings.merchantAccount,
@@ -48,15 +84,9 @@ export function paymentRequest(
     countryCode: attempt.country || undefined,
     ...payerOf(payer, attempt.country),
     metadata: metadataOf(attempt),
-    lineItems: lineItemsOf(attempt, amount, methodType),
+    lineItems: lineItemsOf(attempt, amount, fields.paymentMethod.type),
     enhancedSchemeData: airline && { airline },
-    ...(method.by === 'card'
-      ? cardFields(method, browserInfoOf(payer))
-      : {
-          paymentMethod: { type: methodType },
-          channel: 'Web',
-          ...captureFields(true),
-        }),
+    ...fields,
   });
 }
 
@@ -121,18 +151,20 @@ function post(
   };
 }
 
-function cardFields(method: CardMethod, browserInfo: object | undefined): object {
-  const { capture, verify, installments, threeDSecure, storedCredentials } = method;
-  const descriptor = method.softDescriptor.normalize('NFD').replace(NOT_IN_DESCRIPTORS, '');
+function cardMethodOf({ card, storedCredentials }: Extract<Method, { by: 'card' }>) {
+  const networkPaymentReference = storedCredentials?.networkTransactionId || undefined;
+  return { ...cardOf(card), networkPaymentReference };
+}
+
+/** Returns the options of a charge of a card, or of the card behind a wallet. */
+function chargeFields(options: CardOptions, browserInfo: object | undefined): object {
+  const { capture, verify, installments, threeDSecure, storedCredentials } = options;
+  const descriptor = options.softDescriptor.normalize('NFD').replace(NOT_IN_DESCRIPTORS, '');
   return {
-    paymentMethod: {
-      ...cardOf(method.card),
-      networkPaymentReference: storedCredentials?.networkTransactionId || undefined,
-    },
     ...(!verify && captureFields(capture)),
     ...(threeDSecure || !browserInfo
       ? { authenticationData: { attemptAuthentication: 'never' } }
-      : challengeFields(browserInfo, method.threeDSecureSetupId !== undefined)),
+      : challengeFields(browserInfo, options.threeDSecureSetupId !== undefined)),
     mpiData: threeDSecure && mpiDataOf(threeDSecure),
     installments: installments > 1 ? { value: installments } : undefined,
     shopperStatement: descriptor.slice(0, MAX_DESCRIPTOR_LENGTH).trim() || undefined,
@@ -192,7 +224,7 @@ function captureFields(capture: boolean): object {
   return capture ? { captureDelayHours: 0 } : { additionalData: { manualCapture: 'true' } };
 }
 
-function cardOf(card: AttemptCard): object {
+function cardOf(card: AttemptCard) {
   return {
     type: 'scheme',
     number: card.number.reveal(),

@@ -1,4 +1,5 @@
-import type { JsonObject } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { adyenConnector } from '#src/connectors/adyen/connector.ts';
 import type { CardOptions, PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import type {
@@ -7,10 +8,11 @@ import type {
   RawNotification,
 } from '#src/connectors/port/connector.ts';
 import { Secret } from '#src/secret.ts';
-import { cardAttempt } from '../attempts.ts';
+import { CARD_OPTIONS, cardAttempt, redirectAttempt } from '../attempts.ts';
 import { connect, type UnderTest, underTest } from '../under-test.ts';
 import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY } from './fake-notifications.ts';
+import { WALLET_ANSWERS } from './fake-wallets.ts';
 
 /** A separate fake of Adyen, with connections to it. */
 export type AdyenUnderTest = UnderTest<FakeAdyen> & {
@@ -58,6 +60,46 @@ export function cardWith(
   over: Partial<PaymentAttempt> = {},
 ): PaymentAttempt {
   return cardAttempt(undefined, over, options);
+}
+
+/** A payer with all that Adyen's local methods need. */
+export const PAYER = create(CustomerPayerSchema, {
+  firstName: 'Ana',
+  lastName: 'Gómez',
+  email: 'ana@example.com',
+  phone: { countryCode: '57', number: '3001234567' },
+  document: { documentType: 'CPF', documentNumber: '12345678909' },
+});
+
+/** Where and in which currency a local method is paid. */
+const PLACES: Readonly<Record<string, readonly [country: string, currency: string]>> = {
+  OXXO: ['MX', 'MXN'],
+  PSE: ['CO', 'COP'],
+};
+
+/** An attempt with a local method. */
+export function codeAttempt(
+  type: string,
+  over: Partial<PaymentAttempt> = {},
+  { bankId = '' }: { readonly bankId?: string } = {},
+): PaymentAttempt {
+  const [country, currency] = PLACES[type] ?? ['BR', 'BRL'];
+  const category = type === 'PIX' || type === 'PSE' ? 'BANK_TRANSFER' : 'TICKET';
+  const local = { by: 'payer', type, show: 'instructions', category } as const;
+  const method = { ...local, wantedExpiryMs: undefined, bankId, accountType: undefined };
+  const money = { minorUnits: 300_000n, currency };
+  return { ...redirectAttempt({ country, money, customerPayer: PAYER }), method, ...over };
+}
+
+/** An attempt with a wallet's token. */
+export function tokenAttempt(
+  type: 'APPLE_PAY' | 'GOOGLE_PAY',
+  answer: unknown = WALLET_ANSWERS[type](),
+  { over, options }: { over?: Partial<PaymentAttempt>; options?: Partial<CardOptions> } = {},
+): PaymentAttempt {
+  const token = new Secret(JSON.stringify(answer));
+  const method = { by: 'wallet_token', type, token, lastFour: '', ...CARD_OPTIONS, ...options } as const;
+  return { ...cardWith({}, over), method };
 }
 
 /** Everything that Adyen needs to know about a browser before it sends the payer to a challenge. */

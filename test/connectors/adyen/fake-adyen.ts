@@ -3,7 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { startSite } from '../../support/site.ts';
+import { codeRulesOf, lackOfCode, PSE_BANKS } from './fake-codes.ts';
 import { FAKE_ACCOUNT, type Item, notificationOf } from './fake-notifications.ts';
+import { cardBehind, readWallet } from './fake-wallets.ts';
 
 /**
  * A stateful fake of the parts of Adyen's Checkout API that tests need, written from its documentation: one merchant
@@ -24,6 +26,11 @@ export type FakeAdyen = {
    * @returns the query string of their return.
    */
   payAt(redirectUrl: string, succeeds: boolean): string;
+  /**
+   * Something happens to a local method's code, or to a payment at a bank: it is paid, the bank refuses it, or the offer
+   * ends unpaid. A paid one can be paid no more; the others can, since banks are late.
+   */
+  happens(reference: string, what: 'paid' | 'refused' | 'expired' | 'closed'): void;
   /** Lets days pass: the fake forgets idempotency keys after seven. */
   later(days: number): void;
   close(): void;
@@ -35,8 +42,22 @@ export type FakePayment = {
   readonly reference: string;
   readonly amount: { value: number; currency: string };
   readonly returnUrl: string;
-  /** `authenticated`: the payer returned from a challenge; the details come next. */
-  state: 'authorised' | 'refused' | 'redirected' | 'challenged' | 'authenticated' | 'cancelled';
+  /** Adyen's name of the method. */
+  readonly method: string;
+  /** The day on which it was paid. */
+  paidOn: number;
+  /**
+   * `authenticated`: the payer returned from a challenge; the details come next. `presented`: the payer has a code.
+   */
+  state:
+    | 'authorised'
+    | 'refused'
+    | 'redirected'
+    | 'challenged'
+    | 'authenticated'
+    | 'cancelled'
+    | 'presented'
+    | 'expired';
   captured: number;
   refunded: number;
 };
@@ -54,6 +75,9 @@ export type Fault = 'lost_answer' | 'silent' | 'lost_request' | 'transient' | 'e
 export const FAKE_API_KEY = 'AQE_fake_adyen_key';
 
 const KEY_DAYS = 7;
+/** Days after which Pix can no longer be refunded. */
+const PIX_REFUND_DAYS = 90;
+const WALLETS: ReadonlySet<string> = new Set(['applepay', 'googlepay']);
 const REFUSALS: Readonly<Record<string, readonly [code: string, reason: string, advice?: string]>> = {
   DECLINED: ['2', 'Refused', '03 : Do not try again'],
   REFERRAL: ['3', 'Referral'],
@@ -92,25 +116,35 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
       reference: String(body.reference),
       returnUrl: String(body.returnUrl),
       amount,
+      method: String(method.type),
+      paidOn: today,
       state: 'authorised',
       captured: 0,
       refunded: 0,
     };
     const authentication = body.authenticationData as JsonObject | undefined;
     const isChallenged = body.browserInfo && authentication?.attemptAuthentication === 'always';
-    if (method.type !== 'scheme' || isChallenged) {
+    const lack = lackOfCode(payment.method, body, amount);
+    if (lack) return refusal(422, '130', `Required field '${lack}' is not provided.`);
+    const rules = codeRulesOf(payment.method);
+    if (rules) return present(payment, rules.answer(body, amount));
+    const isWallet = WALLETS.has(payment.method);
+    const wallet = isWallet ? readWallet(method) : undefined;
+    if (isWallet && wallet === undefined) return refusal(422, '14_0', 'Invalid token');
+    if ((method.type !== 'scheme' && !isWallet) || isChallenged) {
       payment.state = isChallenged ? 'challenged' : 'redirected';
       payments.set(payment.pspReference, payment);
       const action = { type: 'redirect', method: 'GET', paymentMethodType: String(method.type) };
       const url = `${site.url}/hpp/${payment.pspReference}`;
       return { status: 200, body: { resultCode: 'RedirectShopper', action: { ...action, url } } };
     }
-    if (!/^\d{12,19}$/.test(method.number ?? '')) return refusal(422, '101', 'Invalid card number');
+    if (!isWallet && !/^\d{12,19}$/.test(method.number ?? ''))
+      return refusal(422, '101', 'Invalid card number');
     if (!/^\d{3,4}$/.test(method.cvc ?? '000')) return refusal(422, '103', 'CVC is not the right length');
     payments.set(payment.pspReference, payment);
     const { pspReference: psp, reference } = payment;
     const common = { pspReference: psp, merchantReference: reference, amount: { ...amount } };
-    const refused = REFUSALS[method.holderName ?? ''];
+    const refused = REFUSALS[wallet ?? method.holderName ?? ''];
     if (refused) {
       payment.state = 'refused';
       const [refusalReasonCode, refusalReason, merchantAdviceCode] = refused;
@@ -126,8 +160,33 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     notify({ eventCode: 'AUTHORISATION', success: true, psp, reference }, amount);
     return {
       status: 200,
-      body: { ...common, resultCode: 'Authorised', additionalData: { authCode: '033899' } },
+      body: {
+        ...{ ...common, resultCode: 'Authorised', additionalData: { authCode: '033899' } },
+        ...(isWallet && cardBehind(payment.method)),
+      },
     };
+  }
+
+  /** Gives the payer a code. */
+  function present(payment: FakePayment, answer: JsonObject): Answer {
+    payment.state = 'presented';
+    payments.set(payment.pspReference, payment);
+    const { pspReference: psp, reference } = payment;
+    const made = { eventCode: 'PENDING', success: true, psp, reference };
+    notify(made, payment.amount, { paymentMethod: payment.method });
+    return { status: 200, body: { pspReference: psp, merchantReference: reference, ...answer } };
+  }
+
+  function happens(reference: string, what: Parameters<FakeAdyen['happens']>[1]): void {
+    const payment = [...payments.values()].find((one) => one.reference === reference);
+    if (!payment || payment.state === 'authorised') throw new Error('nothing can happen to this payment');
+    const { pspReference: psp, amount, method: paymentMethod } = payment;
+    const reason = what === 'expired' ? 'Expired' : what === 'refused' ? 'Refused by the bank' : '';
+    const success = what === 'paid' || what === 'closed';
+    payment.state = what === 'paid' ? 'authorised' : what === 'refused' ? 'refused' : 'expired';
+    if (what === 'paid') Object.assign(payment, { captured: amount.value, paidOn: today });
+    const eventCode = what === 'closed' ? 'OFFER_CLOSED' : 'AUTHORISATION';
+    notify({ eventCode, success, psp, reference }, amount, { paymentMethod, reason });
   }
 
   /** Completes a challenge, once, with the data from the payer's browser. */
@@ -171,7 +230,8 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     if (!payment) return refusal(422, '167', 'Original pspReference required for this operation');
     const own = pspReference();
     const amount = (body.amount as FakePayment['amount'] | undefined) ?? payment.amount;
-    const succeeds = apply(payment, kind, amount.value);
+    const isRefused = kind === 'refunds' && !isRefundable(payment, today);
+    const succeeds = !isRefused && apply(payment, kind, amount.value);
     const eventCode = { captures: 'CAPTURE', cancels: 'CANCELLATION', refunds: 'REFUND' }[kind] ?? '';
     notify(
       { eventCode, success: succeeds, psp: own, original: psp, reference: String(body.reference) },
@@ -193,8 +253,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
   function process(path: string, body: JsonObject): Answer {
     if (path === '/v72/payments/details') return details(body);
     if (body.merchantAccount !== FAKE_ACCOUNT) return refusal(403, '901', 'Invalid Merchant Account');
-    if (path === '/v72/paymentMethods')
-      return { status: 200, body: { paymentMethods: [{ type: 'scheme' }] } };
+    if (path === '/v72/paymentMethods') return { status: 200, body: { paymentMethods: methodsFor(body) } };
     if (path === '/v72/payments') return pay(body);
     if (path === '/v72/cancels') return technicalCancel(body);
     const [, psp = '', kind = ''] = /^\/v72\/payments\/([^/]+)\/(captures|cancels|refunds)$/.exec(path) ?? [];
@@ -265,11 +324,27 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
       notify({ eventCode: 'AUTHORISATION', success: succeeds, psp, reference }, amount);
       return `redirectResult=result-${psp}`;
     },
+    happens,
     later: (days) => {
       today += days;
     },
     close: site.close,
   };
+}
+
+/** Returns the account's payment methods, with the banks of PSE if they are asked for. */
+function methodsFor({ countryCode, allowedPaymentMethods: allowed }: JsonObject): JsonObject[] {
+  const all = [
+    { type: 'scheme' },
+    ...(countryCode === 'CO' ? [{ type: 'pse_payulatam', issuers: PSE_BANKS }] : []),
+  ];
+  return Array.isArray(allowed) ? all.filter(({ type }) => allowed.includes(type)) : all;
+}
+
+/** Vouchers cannot be refunded, and Pix only for a time. */
+function isRefundable({ method, paidOn }: FakePayment, today: number): boolean {
+  if (method === 'pix') return today - paidOn <= PIX_REFUND_DAYS;
+  return codeRulesOf(method)?.isRefundable !== false;
 }
 
 /** Applies a modification to a payment. @returns whether it succeeds, as its notification reports. */

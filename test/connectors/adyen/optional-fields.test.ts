@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { readSettings } from '#src/connectors/adyen/settings.ts';
-import { paymentRequest } from '#src/connectors/adyen/to-provider.ts';
+import { methodFields, paymentRequest } from '#src/connectors/adyen/to-provider.ts';
 import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { additionalData, redirectAttempt } from '../attempts.ts';
 import { cardWith, SECRETS } from './adyen-under-test.ts';
@@ -13,7 +13,9 @@ function sentFor(attempt: PaymentAttempt, redirectMethods = {}) {
   const own = { base_url: 'https://adyen.example', merchant_account: 'ShopECOM' };
   const settings = readSettings({ ...own, redirect_methods: redirectMethods }, SECRETS);
   const amount = { currency: attempt.money.currency, value: Number(attempt.money.minorUnits) };
-  return JSON.parse(paymentRequest(attempt, amount, settings).body ?? '');
+  const fields = methodFields(attempt, settings);
+  if (!fields) throw new Error('the method is not offered');
+  return JSON.parse(paymentRequest(attempt, amount, fields, settings).body ?? '');
 }
 
 describe("an Adyen payment's billing address", () => {

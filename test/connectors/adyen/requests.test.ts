@@ -5,7 +5,14 @@ import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { CardOptions, PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { additionalData, lookUpOf, operationOn, redirectAttempt } from '../attempts.ts';
-import { type AdyenUnderTest, BROWSER, cardWith, openAdyen } from './adyen-under-test.ts';
+import {
+  type AdyenUnderTest,
+  BROWSER,
+  cardWith,
+  codeAttempt,
+  openAdyen,
+  tokenAttempt,
+} from './adyen-under-test.ts';
 
 const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
 const OPERATION_ID = '5d0c1a52-0f39-4a5b-9d7b-5f5d1c9c2a22';
@@ -85,6 +92,10 @@ async function operated(
   await connection[name]?.(operationOn(attempt, reference, operation));
 }
 
+/** A local method that ends with a day in Brazil. */
+const LOCAL = { transactionId: ID, expiresAtMs: Date.parse('2030-01-10T23:59:59-03:00') };
+const WALLET = { transactionId: ID };
+
 /** Every kind of request that the connector makes, keyed by the flow that makes it. */
 const FLOWS: Record<string, (adyen: AdyenUnderTest) => Promise<unknown>> = {
   purchase: ({ connection }) =>
@@ -147,6 +158,13 @@ const FLOWS: Record<string, (adyen: AdyenUnderTest) => Promise<unknown>> = {
     return connection.pay(card({ storedCredentials: create(StoredCredentialsSchema, told) }));
   },
   redirect: ({ connection }) => connection.pay(redirectAttempt({ transactionId: ID })),
+  pix: ({ connection }) => connection.pay(codeAttempt('PIX', LOCAL)),
+  boleto: ({ connection }) => connection.pay(codeAttempt('BOLETO', LOCAL)),
+  oxxo: ({ connection }) => connection.pay(codeAttempt('OXXO', LOCAL)),
+  pse: ({ connection }) => connection.pay(codeAttempt('PSE', LOCAL, { bankId: '1022' })),
+  'apple-pay': ({ connection }) => connection.pay(tokenAttempt('APPLE_PAY', undefined, { over: WALLET })),
+  'google-pay': ({ connection }) => connection.pay(tokenAttempt('GOOGLE_PAY', undefined, { over: WALLET })),
+  banks: ({ connection }) => connection.listBanks?.('PSE') ?? Promise.resolve(),
   challenge: async ({ connection }) => {
     const attempt = cardWith(
       { threeDSecureSetupId: ID },
@@ -231,7 +249,8 @@ describe("the connector's requests", () => {
     (name) => {
       const requests = seen.get(name) ?? [];
       expect(requests.length).toBeGreaterThan(0);
-      for (const { path, body } of requests) expect([path, known(path, body)]).toEqual([path, body]);
+      for (const { path, body } of requests)
+        expect([path, known(path, body)]).toEqual([path, inSeconds(body)]);
     },
   );
 
@@ -256,6 +275,10 @@ const TYPES: readonly (readonly [RegExp, string])[] = [
 function known(path: string, body: object): object {
   const type = TYPES.find(([pattern]) => pattern.test(path))?.[1] ?? '';
   const written = ObjectSerializer.serialize(ObjectSerializer.deserialize(body, type), type);
-  // The library writes a time with its milliseconds.
-  return JSON.parse(JSON.stringify(written).replace(/(T\d\d:\d\d:\d\d)\.000Z/g, '$1Z'));
+  return inSeconds(written);
+}
+
+/** Returns a body whose times have no milliseconds, which the library always writes. */
+function inSeconds(body: object): object {
+  return JSON.parse(JSON.stringify(body).replace(/(T\d\d:\d\d:\d\d)\.000Z/g, '$1Z'));
 }

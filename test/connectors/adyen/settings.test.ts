@@ -16,7 +16,7 @@ describe('the settings of an Adyen connection', () => {
       timeoutMs: 20_000,
       merchantAccount: 'ShopECOM',
       installments: false,
-      redirectMethods: new Map(),
+      methods: { pages: new Map() },
       hmacKeys: [SECRETS.hmac_key],
     });
   });
@@ -41,6 +41,8 @@ describe('the settings of an Adyen connection', () => {
     ['redirect_methods', ['ideal']],
     ['redirect_methods', { IDEAL: 1 }],
     ['redirect_methods', { IDEAL: '../x' }],
+    ['methods', { BOLETO: 'Boleto' }],
+    ['methods', { '': 'ideal' }],
     ['colour', 'green'],
   ])('an invalid Adyen setting is rejected with a message that names it: %s is %j', (name, value) => {
     const { [name]: _left, ...rest } = SETTINGS as Record<string, string>;
