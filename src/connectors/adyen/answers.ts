@@ -61,12 +61,13 @@ export const readAnswer = withRaw(
   fields({
     ...each(textOf, 'pspReference', 'resultCode', 'refusalReasonCode', 'refusalReason'),
     ...each(asIs, 'merchantReference', 'amount'),
-    paymentMethod: fields(each(textOf, 'type')),
     action: fields({
       ...each(textOf, 'type', 'method', 'paymentMethodType'),
       ...each(pageAddress, 'url', 'downloadUrl'),
       ...each(textOf, 'qrCodeData', 'reference', 'alternativeReference'),
       expiresAt: dateOf,
+      // A voucher's, before any surcharge.
+      initialAmount: asIs,
     }),
     additionalData,
     // In the response to an operation. An error's `status` is its HTTP status.
@@ -108,12 +109,7 @@ const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
 
 /** Builds the record's provider data from a response or a notification. @param status Adyen's own status. */
 export function providerDataOf(
-  {
-    pspReference,
-    raw,
-    additionalData,
-    ...reported
-  }: Pick<Answer, 'pspReference' | 'raw'> & Partial<Omit<Answer, 'paymentMethod'>>,
+  { pspReference, raw, additionalData, ...reported }: Pick<Answer, 'pspReference' | 'raw'> & Partial<Answer>,
   status: string,
   { providerId, merchantAccount }: ShownAs,
 ): ProviderData {

@@ -24,13 +24,12 @@ import {
   type ShownAs,
 } from './answers.ts';
 import { readInstructions } from './instructions.ts';
-import { WALLET_NAMES } from './methods.ts';
 import { fromAdyenAmount } from './money.ts';
 import { declined, fromRefusal, fromTransientError, meaningOf, type Reported } from './refusals.ts';
-import { reportedCard } from './reported-card.ts';
+import { withCard } from './reported-card.ts';
 import { operationReference } from './to-provider.ts';
 
-/** What pays: a card, or the card behind a wallet; a local method; or a method whose payer is redirected. */
+/** The method of an attempt: a card or the token of a wallet, a local method, or one whose payer is redirected. */
 type PaidBy = 'card' | 'code' | 'page';
 
 /** Reads the outcome of a payment from the HTTP result of its request. */
@@ -66,7 +65,8 @@ function readPayment(
   paidBy: PaidBy,
   shownAs: ShownAs,
 ): Outcome {
-  const { merchantReference, amount, resultCode, pspReference } = answer;
+  const { merchantReference, resultCode, pspReference, action } = answer;
+  const amount = answer.amount ?? action.initialAmount;
   if (merchantReference !== undefined && merchantReference !== asked.transactionId) {
     return answeredAboutAnother('merchantReference');
   }
@@ -155,9 +155,8 @@ function readResultCode(answer: Answer, reported: Reported, paidBy: PaidBy): Out
     case 'Authorised':
       if (reported.providerPaymentId === undefined) return undefined;
       return {
-        ...approvedOutcome(reported, authCode),
+        ...withCard(approvedOutcome(reported, authCode), answer),
         ...(networkTransactionId !== undefined && { networkTransactionId }),
-        ...cardBehind(answer),
       };
     case 'Refused':
     case 'Cancelled':
@@ -179,12 +178,6 @@ function readResultCode(answer: Answer, reported: Reported, paidBy: PaidBy): Out
     default:
       return undefined;
   }
-}
-
-/** Returns the card behind a wallet, if the answer is about a wallet's token. */
-function cardBehind(answer: Answer) {
-  const card = WALLET_NAMES.has(answer.paymentMethod.type) ? reportedCard(answer) : undefined;
-  return card && { card };
 }
 
 function readRedirect({ action: { type, method, url } }: Answer, reported: Reported): Outcome | undefined {

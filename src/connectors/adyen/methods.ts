@@ -32,9 +32,6 @@ const SIBLINGS: readonly (readonly [names: RegExp, is: LocalName | WalletName])[
   [/^paywithgoogle$/, 'GOOGLE_PAY'],
 ];
 
-/** Adyen's names of wallets whose tokens it accepts. */
-export const WALLET_NAMES: ReadonlySet<string> = new Set([...Object.values(WALLETS), 'paywithgoogle']);
-
 /**
  * Returns the methods of a connection: those of the tables above, and those of its settings, which may give a method of
  * the tables another name at Adyen. A name that stands for none of them is a method whose payer is redirected.

@@ -27,6 +27,7 @@ import type { Outcome } from '../port/outcome.ts';
 import { type Item, namesOf, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
 import { isLocalAtAdyen } from './methods.ts';
 import { fromAdyenAmount } from './money.ts';
+import { withCard } from './reported-card.ts';
 
 /** Response body that Adyen requires in order to count a notification as accepted. */
 const ACKNOWLEDGEMENT = '[accepted]';
@@ -300,5 +301,5 @@ function outcomeOf(item: Item, ended: Ended, pspReference: string | undefined, s
   const reported = { providerData, ...namesOf(pspReference) };
   if (ended === 'expired') return { kind: 'expired', ...reported };
   if (ended === 'declined') return { kind: 'declined', ...reported, ...corrects, ...SOFT_DECLINE };
-  return approvedOutcome({ ...reported, ...corrects }, item.additionalData.authCode);
+  return withCard(approvedOutcome({ ...reported, ...corrects }, item.additionalData.authCode), item);
 }

@@ -1,4 +1,4 @@
-import type { ReportedCard } from '../port/outcome.ts';
+import type { Outcome, ReportedCard } from '../port/outcome.ts';
 import type { Answer } from './answers.ts';
 
 /** Brands by the beginning of Adyen's names for them: "visa", "visacredit" and "visa_applepay" are all Visa. */
@@ -18,8 +18,16 @@ const BRANDS: readonly (readonly [adyen: string, brand: string])[] = [
 
 const TYPES = /^(CREDIT|DEBIT|PREPAID)/;
 
-/** Returns the card behind a wallet, as far as the account is configured to receive its data; undefined if it is not. */
-export function reportedCard({ additionalData }: Answer): ReportedCard | undefined {
+/**
+ * Adds the charged card to an approval, as far as the account is configured to receive its data. For a wallet's token, it is
+ * the card behind the wallet.
+ */
+export function withCard(approved: Outcome, reported: Pick<Answer, 'additionalData'>): Outcome {
+  const card = reportedCard(reported);
+  return approved.kind === 'approved' && card ? { ...approved, card } : approved;
+}
+
+function reportedCard({ additionalData }: Pick<Answer, 'additionalData'>): ReportedCard | undefined {
   const { cardPaymentMethod, paymentMethod, paymentMethodVariant, cardSummary, expiryDate, fundingSource } =
     additionalData;
   const name = [cardPaymentMethod, paymentMethod, paymentMethodVariant].find(Boolean) ?? '';

@@ -8,7 +8,7 @@ import type {
   RawNotification,
 } from '#src/connectors/port/connector.ts';
 import { Secret } from '#src/secret.ts';
-import { CARD_OPTIONS, cardAttempt, redirectAttempt } from '../attempts.ts';
+import { cardAttempt, localAttempt, tokenAttempt } from '../attempts.ts';
 import { connect, type UnderTest, underTest } from '../under-test.ts';
 import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY } from './fake-notifications.ts';
@@ -71,7 +71,7 @@ export const PAYER = create(CustomerPayerSchema, {
   document: { documentType: 'CPF', documentNumber: '12345678909' },
 });
 
-/** Where and in which currency a local method is paid. */
+/** The countries and currencies of local methods, if they are not Brazil's. */
 const PLACES: Readonly<Record<string, readonly [country: string, currency: string]>> = {
   OXXO: ['MX', 'MXN'],
   PSE: ['CO', 'COP'],
@@ -85,21 +85,17 @@ export function codeAttempt(
 ): PaymentAttempt {
   const [country, currency] = PLACES[type] ?? ['BR', 'BRL'];
   const category = type === 'PIX' || type === 'PSE' ? 'BANK_TRANSFER' : 'TICKET';
-  const local = { by: 'payer', type, show: 'instructions', category } as const;
-  const method = { ...local, wantedExpiryMs: undefined, bankId, accountType: undefined };
   const money = { minorUnits: 300_000n, currency };
-  return { ...redirectAttempt({ country, money, customerPayer: PAYER }), method, ...over };
+  return localAttempt({ type, category, bankId }, { country, money, customerPayer: PAYER, ...over });
 }
 
-/** An attempt with a wallet's token. */
-export function tokenAttempt(
+/** An attempt with the answer of a wallet. */
+export function walletAttempt(
   type: 'APPLE_PAY' | 'GOOGLE_PAY',
   answer: unknown = WALLET_ANSWERS[type](),
   { over, options }: { over?: Partial<PaymentAttempt>; options?: Partial<CardOptions> } = {},
 ): PaymentAttempt {
-  const token = new Secret(JSON.stringify(answer));
-  const method = { by: 'wallet_token', type, token, lastFour: '', ...CARD_OPTIONS, ...options } as const;
-  return { ...cardWith({}, over), method };
+  return tokenAttempt(type, JSON.stringify(answer), over, options);
 }
 
 /** Everything that Adyen needs to know about a browser before it sends the payer to a challenge. */

@@ -7,6 +7,7 @@ import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import { answer, type ConformingAnswer, changed, row } from '../conforming-answers.ts';
 import { connectAdyen, read, SECRETS, subjectOf } from './adyen-under-test.ts';
+import { errorOf as error, LOCAL_METHODS, WALLET_TOKENS } from './conforming-codes.ts';
 import { FAKE_ACCOUNT, notificationOf } from './fake-notifications.ts';
 
 const PSP = 'NC6HT9CRT65ZGN82';
@@ -51,6 +52,8 @@ describeConformance({
     repeated('refund', { amount }),
     completed(),
   ],
+  localMethods: LOCAL_METHODS,
+  walletTokens: WALLET_TOKENS,
   secondCharge: {
     recorded: PSP,
     async report(connection) {
@@ -114,10 +117,6 @@ function approval(attempt: PaymentAttempt): JsonObject {
     amount: { currency: attempt.money.currency, value: Number(attempt.money.minorUnits) },
     additionalData: { authCode: '033899' },
   };
-}
-
-function error(status: number, errorCode: string): JsonObject {
-  return { status, errorCode, message: 'no', errorType: 'validation' };
 }
 
 function refused(resultCode: string, refusalReasonCode: string): ConformingAnswer {

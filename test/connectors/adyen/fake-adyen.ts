@@ -99,8 +99,8 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
   const faults: Fault[] = [];
   let today = 0;
 
-  function notify(item: Item, amount: FakePayment['amount'], more: object = {}): void {
-    notifications.push(notificationOf(item, amount, more));
+  function notify(item: Item, amount: FakePayment['amount'], more: object = {}, data: object = {}): void {
+    notifications.push(notificationOf(item, amount, more, { data }));
   }
 
   function pay(body: JsonObject): Answer {
@@ -157,13 +157,11 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     }
     const isManual = (body.additionalData as JsonObject | undefined)?.manualCapture === 'true';
     if (!isManual) payment.captured = amount.value;
-    notify({ eventCode: 'AUTHORISATION', success: true, psp, reference }, amount);
+    const additionalData = { authCode: '033899', ...(isWallet && cardBehind(payment.method)) };
+    notify({ eventCode: 'AUTHORISATION', success: true, psp, reference }, amount, {}, additionalData);
     return {
       status: 200,
-      body: {
-        ...{ ...common, resultCode: 'Authorised', additionalData: { authCode: '033899' } },
-        ...(isWallet && cardBehind(payment.method)),
-      },
+      body: { ...common, resultCode: 'Authorised', additionalData },
     };
   }
 

@@ -17,7 +17,7 @@ export function notificationOf(
   { eventCode, success, psp, original, reference }: Item,
   amount: { value: number; currency: string },
   more: object = {},
-  hmacKey = FAKE_HMAC_KEY,
+  { hmacKey = FAKE_HMAC_KEY, data = {} }: { hmacKey?: string; data?: object } = {},
 ): string {
   const { value, currency } = amount;
   const signed = [psp, original ?? '', FAKE_ACCOUNT, reference, value, currency, eventCode, success].join(
@@ -25,7 +25,7 @@ export function notificationOf(
   );
   const hmacSignature = createHmac('sha256', Buffer.from(hmacKey, 'hex')).update(signed).digest('base64');
   const item = {
-    additionalData: { hmacSignature },
+    additionalData: { ...data, hmacSignature },
     amount,
     eventCode,
     eventDate: '2026-11-22T02:00:00+01:00',

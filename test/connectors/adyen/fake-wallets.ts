@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 
-/** What Apple and Google give a shop, for a card that the fake approves. A name in it tells the fake what to do. */
+/** The answers of Apple and Google to a shop, for a card that the fake approves. A name in one tells the fake what to do. */
 export const WALLET_ANSWERS = {
   APPLE_PAY: (data = 'approved') => ({
     token: {
@@ -22,7 +22,7 @@ export const WALLET_ANSWERS = {
   }),
 } as const;
 
-/** What Adyen reports about the card behind a wallet. */
+/** Adyen's data about the card behind a wallet. */
 const CARD = {
   ...{ cardSummary: '1111', expiryDate: '3/2030', fundingSource: 'DEBIT' },
   paymentMethod: 'visa',
@@ -49,10 +49,7 @@ export function readWallet(method: Readonly<Record<string, string>>): string | u
   }
 }
 
-/** Returns what an approval adds for a wallet's token. */
-export function cardBehind(variant: string): JsonObject {
-  return {
-    paymentMethod: { type: variant },
-    additionalData: { authCode: '033899', ...CARD, paymentMethodVariant: `visa_${variant}` },
-  };
+/** Returns the additional data of an approval of a wallet's token. */
+export function cardBehind(wallet: string): JsonObject {
+  return { ...CARD, paymentMethodVariant: `visa_${wallet}` };
 }

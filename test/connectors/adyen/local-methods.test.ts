@@ -32,7 +32,7 @@ describe('local methods at the fake Adyen', () => {
     return outcome;
   }
 
-  /** What Adyen reports about a code, besides that it was made. */
+  /** Adyen's report about a code, besides that it was made. */
   async function told(): Promise<Outcome | undefined> {
     const readings = await adyen.delivered();
     const [reading, ...others] = readings.filter(({ kind }) => kind !== 'ignored');

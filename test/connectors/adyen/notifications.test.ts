@@ -277,8 +277,9 @@ describe('a notification from Adyen', () => {
   it('an Adyen notification can be verified with either of two keys during a rotation, but not with a third', async () => {
     const rolling = connectAdyen({}, { ...SECRETS, hmac_key_next: new Secret(ANOTHER_KEY) });
     const kinds: string[] = [];
-    for (const key of [FAKE_HMAC_KEY, ANOTHER_KEY, 'f'.repeat(64)]) {
-      kinds.push((await read(rolling, notificationOf(item('AUTHORISATION', true), AMOUNT, {}, key))).kind);
+    for (const hmacKey of [FAKE_HMAC_KEY, ANOTHER_KEY, 'f'.repeat(64)]) {
+      const body = notificationOf(item('AUTHORISATION', true), AMOUNT, {}, { hmacKey });
+      kinds.push((await read(rolling, body)).kind);
     }
     expect(kinds).toEqual(['about', 'about', 'forged']);
     await rolling.close();

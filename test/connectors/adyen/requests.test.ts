@@ -11,7 +11,7 @@ import {
   cardWith,
   codeAttempt,
   openAdyen,
-  tokenAttempt,
+  walletAttempt,
 } from './adyen-under-test.ts';
 
 const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
@@ -162,8 +162,8 @@ const FLOWS: Record<string, (adyen: AdyenUnderTest) => Promise<unknown>> = {
   boleto: ({ connection }) => connection.pay(codeAttempt('BOLETO', LOCAL)),
   oxxo: ({ connection }) => connection.pay(codeAttempt('OXXO', LOCAL)),
   pse: ({ connection }) => connection.pay(codeAttempt('PSE', LOCAL, { bankId: '1022' })),
-  'apple-pay': ({ connection }) => connection.pay(tokenAttempt('APPLE_PAY', undefined, { over: WALLET })),
-  'google-pay': ({ connection }) => connection.pay(tokenAttempt('GOOGLE_PAY', undefined, { over: WALLET })),
+  'apple-pay': ({ connection }) => connection.pay(walletAttempt('APPLE_PAY', undefined, { over: WALLET })),
+  'google-pay': ({ connection }) => connection.pay(walletAttempt('GOOGLE_PAY', undefined, { over: WALLET })),
   banks: ({ connection }) => connection.listBanks?.('PSE') ?? Promise.resolve(),
   challenge: async ({ connection }) => {
     const attempt = cardWith(

@@ -4,7 +4,7 @@ import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { payersPage } from '#src/connectors/port/outcome.ts';
 import { lookUpOf, operationOn } from '../attempts.ts';
-import { type AdyenUnderTest, BROWSER, cardWith, openAdyen, tokenAttempt } from './adyen-under-test.ts';
+import { type AdyenUnderTest, BROWSER, openAdyen, subjectOf, walletAttempt } from './adyen-under-test.ts';
 import { WALLET_ANSWERS } from './fake-wallets.ts';
 
 const WALLETS = ['APPLE_PAY', 'GOOGLE_PAY'] as const;
@@ -20,7 +20,7 @@ describe("wallets' tokens at the fake Adyen", () => {
 
   it('the token of Apple Pay is its paymentData alone, as text in base64', async () => {
     const answer = WALLET_ANSWERS.APPLE_PAY();
-    await adyen.connection.pay(tokenAttempt('APPLE_PAY', answer));
+    await adyen.connection.pay(walletAttempt('APPLE_PAY', answer));
     const { type, applePayToken, ...others } = sent().paymentMethod as Record<string, string>;
     expect([type, others]).toEqual(['applepay', {}]);
     expect(Buffer.from(applePayToken ?? '', 'base64').toString()).toBe(
@@ -30,7 +30,7 @@ describe("wallets' tokens at the fake Adyen", () => {
 
   it('the token of Google Pay is its tokenizationData, as it is', async () => {
     const answer = WALLET_ANSWERS.GOOGLE_PAY();
-    await adyen.connection.pay(tokenAttempt('GOOGLE_PAY', answer));
+    await adyen.connection.pay(walletAttempt('GOOGLE_PAY', answer));
     expect(sent().paymentMethod).toEqual({
       type: 'googlepay',
       googlePayToken: answer.paymentMethodData.tokenizationData.token,
@@ -40,7 +40,7 @@ describe("wallets' tokens at the fake Adyen", () => {
   it.each(WALLETS)(
     'a payment with %s is charged once, and reports the card behind the wallet',
     async (type) => {
-      const attempt = tokenAttempt(type);
+      const attempt = walletAttempt(type);
       expect(await adyen.connection.pay(attempt)).toMatchObject({
         kind: 'approved',
         authorizationCode: '033899',
@@ -51,13 +51,19 @@ describe("wallets' tokens at the fake Adyen", () => {
     },
   );
 
-  it('the card of a card payment is not reported as a wallet’s', async () => {
-    expect(await adyen.connection.pay(cardWith())).not.toHaveProperty('card');
+  it('the card behind a wallet is also reported by the notification, if the answer was lost', async () => {
+    adyen.fake.next('lost_answer');
+    await adyen.connection.pay(walletAttempt('GOOGLE_PAY'));
+    const [told] = await adyen.delivered();
+    expect(subjectOf(told).signed?.outcome).toMatchObject({
+      kind: 'approved',
+      card: { brand: 'VISA', lastFour: '1111' },
+    });
   });
 
   it.each(WALLETS)('a payment with %s is declined like a card', async (type) => {
     const answer = WALLET_ANSWERS[type]('NOT_ENOUGH_BALANCE');
-    expect(await adyen.connection.pay(tokenAttempt(type, answer))).toMatchObject({
+    expect(await adyen.connection.pay(walletAttempt(type, answer))).toMatchObject({
       kind: 'declined',
       iso8583Code: '51',
     });
@@ -65,7 +71,7 @@ describe("wallets' tokens at the fake Adyen", () => {
 
   it('a payment with a wallet may pass 3-D Secure by redirect, as with a card', async () => {
     const customerPayer = create(CustomerPayerSchema, { browserInfo: BROWSER });
-    const attempt = tokenAttempt('GOOGLE_PAY', undefined, {
+    const attempt = walletAttempt('GOOGLE_PAY', undefined, {
       over: { customerPayer },
       options: { threeDSecureSetupId: 'setup' },
     });
@@ -80,7 +86,7 @@ describe("wallets' tokens at the fake Adyen", () => {
   it('an authorization with a wallet is captured later, and stored credentials go with it', async () => {
     const storedCredentials = create(StoredCredentialsSchema, { reason: 'CARD_ON_FILE', usage: 'FIRST' });
     const options = { capture: false, storedCredentials, softDescriptor: 'Shop' };
-    const attempt = tokenAttempt('APPLE_PAY', undefined, { options });
+    const attempt = walletAttempt('APPLE_PAY', undefined, { options });
     const outcome = await adyen.connection.pay(attempt);
     expect(sent()).toMatchObject({
       ...{ additionalData: { manualCapture: 'true' }, shopperStatement: 'Shop' },
@@ -93,7 +99,7 @@ describe("wallets' tokens at the fake Adyen", () => {
 
   it('a payment with a wallet whose answer is lost is unknown, and is not sent again', async () => {
     adyen.fake.next('lost_answer');
-    expect(await adyen.connection.pay(tokenAttempt('APPLE_PAY'))).toMatchObject({ kind: 'unknown' });
+    expect(await adyen.connection.pay(walletAttempt('APPLE_PAY'))).toMatchObject({ kind: 'unknown' });
     expect(adyen.fake.requests).toHaveLength(1);
   });
 
@@ -106,7 +112,7 @@ describe("wallets' tokens at the fake Adyen", () => {
   ] as const)(
     'the token of %s that is not its whole answer is refused before anything is sent: %j',
     async (type, answer) => {
-      expect(await adyen.connection.pay(tokenAttempt(type, answer))).toMatchObject({
+      expect(await adyen.connection.pay(walletAttempt(type, answer))).toMatchObject({
         kind: 'not_sent',
         because: 'turned_away',
         refused: 'payment_token',
@@ -120,7 +126,7 @@ describe("wallets' tokens at the fake Adyen", () => {
       type === 'APPLE_PAY'
         ? { token: { paymentData: { data: 'x' } } }
         : { paymentMethodData: { tokenizationData: { token: 'no JSON' } } };
-    const outcome = await adyen.connection.pay(tokenAttempt(type, answer));
+    const outcome = await adyen.connection.pay(walletAttempt(type, answer));
     expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
   });
 });

@@ -60,7 +60,7 @@ export const adyen: Provider = {
       notification({ id, idempotency_key: reference, amount: value, currency }, { isForged }) {
         const item = { eventCode: 'AUTHORISATION', success: true, psp: id, reference };
         const key = isForged ? 'F'.repeat(64) : FAKE_HMAC_KEY;
-        return asNotification(notificationOf(item, { value, currency }, {}, key));
+        return asNotification(notificationOf(item, { value, currency }, {}, { hmacKey: key }));
       },
       trouble: front.trouble,
       hasHeardOf: (transactionId) => heard.has(transactionId),
