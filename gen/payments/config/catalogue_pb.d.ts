@@ -14,7 +14,7 @@ import type { Payment_Workflow, Transaction_Category } from "../v1/payment_pb.js
 export declare const file_payments_config_catalogue: GenFile;
 
 /**
- * Payment methods, connections and routes.
+ * Payment methods, connections and routes. Without any, the service refuses every payment.
  *
  * @generated from message payments.config.Catalogue
  */
@@ -159,6 +159,21 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
    * @generated from field: optional int32 redirect_valid_minutes = 9;
    */
   redirectValidMinutes?: number | undefined;
+
+  /**
+   * true: it gets no payments. Captures, cancels, refunds, look-ups, notifications and disputes go on.
+   *
+   * @generated from field: bool retired = 11;
+   */
+  retired: boolean;
+
+  /**
+   * The accounts whose payments may go there, UUIDs in lower case; all accounts if empty. A route passes the connection
+   * over for other accounts.
+   *
+   * @generated from field: repeated string account_ids = 12;
+   */
+  accountIds: string[];
 
   /**
    * Maximum number of calls that one process has in flight at this connection; three quarters of MAX_IN_FLIGHT when

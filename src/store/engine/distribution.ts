@@ -36,6 +36,9 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   audit_log: 'coordinator',
   installation_key: 'coordinator',
   operator_session: 'coordinator',
+  catalogue_version: 'coordinator',
+  catalogue_head: 'coordinator',
+  catalogue_replica: 'coordinator',
   schema_migration: 'coordinator',
 };
 
