@@ -73,20 +73,23 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
   refuseLive(definition, options);
 
   const only = { ...catalogue, connections: [definition], routes: [] };
-  const opened = openCatalogue(only, {
-    connectors: CONNECTORS,
-    environment,
-    variables: {},
-    maxInFlight: 100,
-    identityKey: new Uint8Array(32),
-    rates: createApprovalRates(),
-    observer: {
-      conditionFailed: () => {},
-      circuitChanged: () => {},
-      probeFailed: () => {},
-      connectionRetired: () => {},
+  const opened = openCatalogue(
+    { catalogue: only, version: 0 },
+    {
+      connectors: CONNECTORS,
+      environment,
+      variables: {},
+      maxInFlight: 100,
+      identityKey: new Uint8Array(32),
+      rates: createApprovalRates(),
+      observer: {
+        conditionFailed: () => {},
+        circuitChanged: () => {},
+        probeFailed: () => {},
+        connectionRetired: () => {},
+      },
     },
-  });
+  );
   try {
     const connection = opened.connections.get(definition.id);
     if (!connection) throw new Error(`connection ${definition.id} was not opened`);

@@ -1,4 +1,13 @@
-import { create, type DescMessage, equals, fromJson, type JsonObject, type JsonValue, type Message, toJson } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMessage,
+  equals,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+  toJson,
+} from '@bufbuild/protobuf';
 import { ValueSchema } from '@bufbuild/protobuf/wkt';
 import {
   BinSchema,
@@ -11,9 +20,27 @@ import { type CatalogueChange, CatalogueChangeSchema } from '#gen/payments/v1/co
 
 /** The lists of a catalogue: their members' names, and whether the order of members means something. */
 const LISTS = [
-  { list: 'payment_method_types', of: ({ paymentMethodTypes: all }: Catalogue) => all, schema: PaymentMethodTypeSchema, key: 'type', isOrdered: false },
-  { list: 'connections', of: ({ connections: all }: Catalogue) => all, schema: ConnectionConfigSchema, key: 'id', isOrdered: false },
-  { list: 'routes', of: ({ routes: all }: Catalogue) => all, schema: RouteSchema, key: 'id', isOrdered: true },
+  {
+    list: 'payment_method_types',
+    of: ({ paymentMethodTypes: all }: Catalogue) => all,
+    schema: PaymentMethodTypeSchema,
+    key: 'type',
+    isOrdered: false,
+  },
+  {
+    list: 'connections',
+    of: ({ connections: all }: Catalogue) => all,
+    schema: ConnectionConfigSchema,
+    key: 'id',
+    isOrdered: false,
+  },
+  {
+    list: 'routes',
+    of: ({ routes: all }: Catalogue) => all,
+    schema: RouteSchema,
+    key: 'id',
+    isOrdered: true,
+  },
   { list: 'bins', of: ({ bins: all }: Catalogue) => all, schema: BinSchema, key: 'prefix', isOrdered: false },
 ] as const;
 
@@ -24,7 +51,9 @@ const LISTS = [
 export function compareCatalogues(before: Catalogue, after: Catalogue): CatalogueChange[] {
   return LISTS.flatMap(({ list, of, schema, key, isOrdered }) => {
     const [old, now] = [before, after].map((catalogue) => named(of(catalogue), schema, key));
-    const moved = isOrdered ? movedBetween([...(old?.keys() ?? [])], [...(now?.keys() ?? [])]) : new Set<string>();
+    const moved = isOrdered
+      ? movedBetween([...(old?.keys() ?? [])], [...(now?.keys() ?? [])])
+      : new Set<string>();
     return compareMembers(list, old ?? new Map(), now ?? new Map(), moved);
   });
 }
@@ -37,7 +66,12 @@ function named(all: readonly Message[], schema: DescMessage, key: string): Membe
   return new Map(members.map((one) => [String(one[key]), one]));
 }
 
-function compareMembers(list: string, old: Members, now: Members, moved: ReadonlySet<string>): CatalogueChange[] {
+function compareMembers(
+  list: string,
+  old: Members,
+  now: Members,
+  moved: ReadonlySet<string>,
+): CatalogueChange[] {
   const names = new Set([...old.keys(), ...now.keys()]);
   return [...names].flatMap((name) => {
     const [before, after] = [old.get(name), now.get(name)];
@@ -54,8 +88,8 @@ function compareMembers(list: string, old: Members, now: Members, moved: Readonl
 
 /** Returns the members that changed places among those that both lists have, as few as explain the new order. */
 function movedBetween(old: readonly string[], now: readonly string[]): ReadonlySet<string> {
-  const place = new Map(old.map((name, at) => [name, at]));
-  const common = now.filter((name) => place.has(name));
+  const positions = new Map(old.map((name, at) => [name, at]));
+  const common = now.filter((name) => positions.has(name));
   // The longest run of members in their old order stays; all others have moved.
   const best: number[] = [];
   const from: number[] = [];
@@ -64,7 +98,7 @@ function movedBetween(old: readonly string[], now: readonly string[]): ReadonlyS
     best[i] = 1;
     from[i] = -1;
     for (let j = 0; j < i; j++) {
-      const isAfter = (place.get(common[j] ?? '') ?? 0) < (place.get(name) ?? 0);
+      const isAfter = (positions.get(common[j] ?? '') ?? 0) < (positions.get(name) ?? 0);
       if (isAfter && (best[j] ?? 0) + 1 > (best[i] ?? 0)) {
         best[i] = (best[j] ?? 0) + 1;
         from[i] = j;
@@ -80,17 +114,22 @@ function movedBetween(old: readonly string[], now: readonly string[]): ReadonlyS
 type Json = JsonObject[string] | undefined;
 
 function isSame(one: Json, other: Json): boolean {
-  return equals(ValueSchema, valueOf(one ?? null), valueOf(other ?? null));
+  return equals(ValueSchema, jsonValue(one ?? null), jsonValue(other ?? null));
 }
 
-function change(path: string, kind: 'ADDED' | 'REMOVED' | 'CHANGED' | 'MOVED', before: Json, after: Json): CatalogueChange {
+function change(
+  path: string,
+  kind: 'ADDED' | 'REMOVED' | 'CHANGED' | 'MOVED',
+  before: Json,
+  after: Json,
+): CatalogueChange {
   return create(CatalogueChangeSchema, {
     ...{ path, kind },
-    ...(before !== undefined && { before: valueOf(before) }),
-    ...(after !== undefined && { after: valueOf(after) }),
+    ...(before !== undefined && { before: jsonValue(before) }),
+    ...(after !== undefined && { after: jsonValue(after) }),
   });
 }
 
-function valueOf(json: JsonValue) {
+function jsonValue(json: JsonValue) {
   return fromJson(ValueSchema, json);
 }

@@ -1,11 +1,8 @@
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { type Loop, repeat } from '#src/repeat.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { readHead, saveReplica } from '#src/store/tables/catalogue-versions.ts';
+import type { VersionedCatalogue } from './open-catalogue.ts';
 import { readPublished } from './publish-catalogue.ts';
-
-/** A catalogue with its version; 0 for one from a file. */
-export type VersionedCatalogue = { readonly catalogue: Catalogue; readonly version: number };
 
 /** Options for followCatalogue. */
 export type FollowCatalogueOptions = {

@@ -62,6 +62,9 @@ export type OpenedCatalogue = LiveCatalogue & {
   close(successor?: OpenedCatalogue): Promise<void>;
 };
 
+/** A catalogue with its version; 0 for a catalogue from a file. */
+export type VersionedCatalogue = { readonly catalogue: Catalogue; readonly version: number };
+
 /**
  * Prepares a catalogue for payments and opens its connections.
  *
@@ -71,7 +74,7 @@ export type OpenedCatalogue = LiveCatalogue & {
  * account; in that case, everything that was opened is closed again.
  */
 export function openCatalogue(
-  catalogue: Catalogue,
+  { catalogue, version }: VersionedCatalogue,
   options: OpenCatalogueOptions,
   predecessor?: OpenedCatalogue,
 ): OpenedCatalogue {
@@ -117,6 +120,7 @@ export function openCatalogue(
     }
     return {
       catalogue,
+      version,
       types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
       router,
       bins: createBinTable(catalogue.bins),

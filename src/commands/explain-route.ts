@@ -15,7 +15,7 @@ import { BODY_LIMIT_BYTES } from '#src/api/expand.ts';
 import { requireValid } from '#src/api/require-valid.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { systemClock } from '#src/clock.ts';
-import { readCatalogueFile } from '#src/config.ts';
+import { readCatalogueFile, SANDBOX_CATALOGUE } from '#src/config.ts';
 import { createBinTable } from '#src/payments/method/bin-table.ts';
 import { type ExplainedCatalogue, explainRoute } from '#src/payments/route/explain-route.ts';
 import { createRouter } from '#src/routing/router.ts';
@@ -56,7 +56,9 @@ function main(argv: readonly string[], { stdout, environment }: CommandIo): numb
   );
   const [file] = positionals;
   if (file === undefined || positionals.length > 1) throw new UsageError('Exactly one request is required.');
-  const catalogue = closedCatalogue(readCatalogue(values.catalogue ?? readCatalogueFile(environment)));
+  const catalogue = closedCatalogue(
+    readCatalogue(values.catalogue ?? readCatalogueFile(environment) ?? SANDBOX_CATALOGUE),
+  );
   const explanation = refusedIn(file, () =>
     explainRoute(catalogue, readRequest(file), { idempotencyKey: values.key ?? '', time: systemClock()() }),
   );

@@ -1,8 +1,8 @@
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import {
   type OpenCatalogueOptions,
   type OpenedCatalogue,
   openCatalogue,
+  type VersionedCatalogue,
 } from '#src/catalogue/open-catalogue.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { type Loop, repeat } from '#src/repeat.ts';
@@ -17,13 +17,13 @@ export type CatalogueHolder = {
    * @param variables values of `$NAME` in the settings of this and every later catalogue.
    * @throws CatalogueError.
    */
-  open(catalogue: Catalogue, variables: OpenCatalogueOptions['variables']): void;
+  open(catalogue: VersionedCatalogue, variables: OpenCatalogueOptions['variables']): void;
   /**
    * Puts another catalogue in force. Connections that it no longer uses close once the work in flight has ended.
    *
    * @throws CatalogueError, in which case the previous catalogue stays in force.
    */
-  replace(catalogue: Catalogue, inFlight: InFlight): void;
+  replace(catalogue: VersionedCatalogue, inFlight: InFlight): void;
   readonly isOpen: () => boolean;
   /** @throws ServiceError SERVICE_UNAVAILABLE before the first catalogue is open. */
   readonly opened: () => OpenedCatalogue;

@@ -2,14 +2,13 @@ import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { type Admission, createAdmission } from '#src/api/admission.ts';
 import { type ClientAddress, createClientAddress, trusts } from '#src/api/client-address.ts';
 import { refuseOtherMethods, sendError, sendErrors } from '#src/api/error-handler.ts';
 import type { AddressShare } from '#src/api/limit-at-once.ts';
 import { operatorService } from '#src/api/operator-service.ts';
 import { addressGroup } from '#src/api/shares.ts';
-import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
+import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { type DashboardDeps, mountDashboard } from '#src/dashboard/mount-dashboard.ts';
@@ -42,7 +41,7 @@ import { requireKnownHost } from './require-known-host.ts';
 /** Options for a server. The process has opened and migrated the database. */
 export type ServerOptions = {
   readonly config: Config;
-  readonly catalogue: Catalogue;
+  readonly catalogue: VersionedCatalogue;
   readonly keys: InstallationKeys;
   readonly database: Database;
   /** The database with the sandbox provider's ledger. */
@@ -64,7 +63,7 @@ export type Server = {
    *
    * @throws CatalogueError, in which case the previous catalogue stays in force.
    */
-  replaceCatalogue(catalogue: Catalogue): void;
+  replaceCatalogue(catalogue: VersionedCatalogue): void;
   /** Open outcomes that could not be looked up when the server started to listen. */
   readonly unaskable: () => readonly UnaskableOutcomes[];
   /** Counts and logs the result of a reload. */

@@ -20,7 +20,7 @@ it.each([
     expect.any(Function),
   ],
 ])('the example catalogue of %s opens with secrets from the environment', async (name, id, can, lookUp) => {
-  const catalogue = openCatalogue(readCatalogue(join(EXAMPLES, `${name}.yaml`)), {
+  const catalogue = openCatalogue({ catalogue: readCatalogue(join(EXAMPLES, `${name}.yaml`)), version: 0 }, {
     connectors: CONNECTORS,
     environment: (variable) => ENVIRONMENT[variable],
     variables: {},

@@ -101,6 +101,7 @@ export async function openOperatedPayments(opened: Database, tables: Tables): Pr
     vault: cardVault(new Map([['test-1', KEY]])),
     ...{ fingerprintKey: KEY, requestHashKey: KEY, payerEmailKey: KEY, payerDocumentKey: KEY },
     catalogue: () => ({
+      version: 0,
       types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
       router: createRouter(catalogue, signals),
       signals,

@@ -196,6 +196,7 @@ function depsOf(
     vault,
     ...{ fingerprintKey: KEY, requestHashKey: KEY, payerEmailKey: KEY, payerDocumentKey: KEY },
     catalogue: () => ({
+      version: 0,
       types: TYPES,
       router: createRouter(catalogueOf(script), signals),
       signals,

@@ -68,6 +68,7 @@ export function attemptToClaim(options: AttemptOptions = {}): { claim: Claim; at
   const claim: Claim = {
     paymentId,
     accountId: ACCOUNT_ONE,
+    catalogueVersion: 0,
     idempotencyKey,
     requestHash: new Uint8Array(32),
     requestShape: new Uint8Array(16),

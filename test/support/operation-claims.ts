@@ -42,6 +42,7 @@ export async function approvedPayment(
 export function operationClaimOf(base: OpenAttempt, changes: Partial<OperationClaim> = {}): OperationClaim {
   return {
     accountId: ACCOUNT_ONE,
+    catalogueVersion: 0,
     paymentId: base.paymentId,
     version: 1,
     status: 'SUCCEEDED',

@@ -70,7 +70,7 @@ export async function startTestServer(
   });
   const server = await createServer({
     config,
-    catalogue,
+    catalogue: { catalogue, version: 0 },
     keys,
     database,
     databaseUrl,
@@ -82,7 +82,8 @@ export async function startTestServer(
     databaseUrl,
     keys,
     logLines,
-    replaceCatalogue: (text) => server.replaceCatalogue(parseCatalogue(text, 'catalogue')),
+    replaceCatalogue: (text) =>
+      server.replaceCatalogue({ catalogue: parseCatalogue(text, 'catalogue'), version: 0 }),
     async close() {
       await server.close();
       await database.close();

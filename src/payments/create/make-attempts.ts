@@ -93,6 +93,7 @@ export async function makeAttempts(
         status: WAITING.transaction,
         vaultedToken: prepared.claim.vault?.token ?? prepared.claim.storedMethod,
         ...wayOfPayer(nextAttempt.method, nextAttempt, at),
+        catalogueVersion: catalogue.version,
         checkInS: leaseS(nextConnection, deps.schedule),
       },
     };

@@ -278,7 +278,8 @@ export function localNotOffered(byTarget: readonly (readonly Lack[])[]): Service
 
 /** Returns the refusal of a payment whose route has only connections that take no payments of its account. */
 function noneOpen(): ServiceError {
-  const message = "is not accepted by any connection of the payment's route for this account; nothing was sent";
+  const message =
+    "is not accepted by any connection of the payment's route for this account; nothing was sent";
   return fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'payment_method.type', 'NOT_ALLOWED', message);
 }
 

@@ -105,7 +105,7 @@ export function publishVersion(database: Database, published: NewVersion): Promi
 export type CatalogueReplica = {
   readonly name: string;
   readonly version: number;
-  /** Why it cannot run the newest version; '' if it does. */
+  /** The reason why it does not run the newest version; '' if it does. */
   readonly fault: string;
 };
 
@@ -117,7 +117,10 @@ const SAVE_REPLICA = {
 };
 
 /** Stores which version a process has in force, and that it is alive. */
-export async function saveReplica(queries: Queries, { name, version, fault }: CatalogueReplica): Promise<void> {
+export async function saveReplica(
+  queries: Queries,
+  { name, version, fault }: CatalogueReplica,
+): Promise<void> {
   await queries.query(SAVE_REPLICA, [name, version, fault]);
 }
 

@@ -1,0 +1,39 @@
+import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import type { Database } from '#src/store/engine/database.ts';
+import { readHead, readVersion } from '#src/store/tables/catalogue-versions.ts';
+import type { VersionedCatalogue } from './open-catalogue.ts';
+import { catalogueHash, publishCatalogue, readPublished } from './publish-catalogue.ts';
+
+/**
+ * Publishes the first version of the catalogue, or the next one while the version in force is a seed and differs, so that
+ * a new release's methods arrive. Several replicas may do so at the same time.
+ *
+ * @param seed the sandbox's catalogue; undefined if there is no sandbox, whose first version is empty and stays.
+ * @param actor for the audit log.
+ */
+export async function seedCatalogue(
+  database: Database,
+  seed: Catalogue | undefined,
+  first: Catalogue,
+  actor: string,
+): Promise<void> {
+  const head = await readHead(database);
+  const publish = (catalogue: Catalogue, expected: number) =>
+    publishCatalogue(database, { catalogue, expected, source: 'seed', actor, comment: '' });
+  if (!head) {
+    await publish(seed ?? first, 0);
+    return;
+  }
+  const current = await readVersion(database, head.version);
+  if (!seed || current?.source !== 'seed' || Buffer.compare(current.hash, catalogueHash(seed)) === 0) return;
+  await publish(seed, head.version);
+}
+
+/** Reads the catalogue in force from the database. @throws Error if none was ever published; UnknownFormatError. */
+export async function readCatalogueInForce(database: Database): Promise<VersionedCatalogue> {
+  const head = await readHead(database);
+  const published = head && (await readPublished(database, head.version));
+  if (!published)
+    throw new Error('the database has no catalogue: start the service once, or set CATALOGUE_FILE');
+  return published;
+}
