@@ -366,6 +366,21 @@ export declare type StripeConfig = Message<"payments.config.StripeConfig"> & {
   requestThreeDSecure?: string | undefined;
 
   /**
+   * Accepts tokens of Apple Pay. Stripe's published specification does not contain the request for them (pk_token), so try
+   * it with your account first.
+   *
+   * @generated from field: bool apple_pay_tokens = 9;
+   */
+  applePayTokens: boolean;
+
+  /**
+   * Maps payment_method.type to Stripe's payment method, in addition to PIX, BOLETO, OXXO and SPEI, or instead.
+   *
+   * @generated from field: map<string, string> methods = 10;
+   */
+  methods: { [key: string]: string };
+
+  /**
    * A secret key or a restricted key. Publishable keys (pk_) cannot charge.
    *
    * @generated from field: optional string api_key = 6;
