@@ -178,6 +178,14 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
    * @generated from field: optional string webhook_secret_next = 10;
    */
   webhookSecretNext?: string | undefined;
+
+  /**
+   * Maps the merchant's payment_method.type to Mercado Pago's payment method, such as PAGO_FACIL: pagofacil. Adds to the
+   * methods that the connector knows, or overrides them.
+   *
+   * @generated from field: map<string, string> methods = 11;
+   */
+  methods: { [key: string]: string };
 };
 
 /**
