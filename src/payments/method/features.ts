@@ -130,6 +130,10 @@ export function lacksOf(
   nowMs: number,
 ): Lack[] {
   if (isLocalMethod(method)) return lacksOfLocal(method, request, can, nowMs);
+  if (isWithoutToken(method, request, can)) {
+    const field = 'payment_method.detail.wallet.payment_token';
+    return [{ field, what: `${method.type} payments`, isMissing: true }];
+  }
   const lacks = lacksOfKind(method, can);
   if (!chargesCard(method)) return lacks;
   const detail = `payment_method.detail.${method.by === 'card' ? 'card' : 'wallet'}`;
@@ -143,6 +147,15 @@ export function lacksOf(
       (missing?.(can, method, request) ?? []).map((field): Lack => ({ field, what, isMissing: true })),
     ),
   ];
+}
+
+/** Returns true for a wallet that pays with a token, of which the request has none, nor a stored wallet. */
+function isWithoutToken(
+  { by, type }: Method<unknown>,
+  { paymentMethod }: CreatePaymentRequest,
+  { walletTokens }: Capabilities,
+): boolean {
+  return by === 'wallet' && !paymentMethod?.vaultedToken && walletTokens.includes(type);
 }
 
 function lacksOfKind(method: Exclude<Method<unknown>, LocalMethodOfPayer>, can: Capabilities): Lack[] {
