@@ -160,6 +160,7 @@ describe('trouble', () => {
     expect(detailOf(payment).redirect_url).toBe(`${server.url}/v1/payments/${payment.id}/pay`);
     const found = await becomes(payment, OPEN, 25_000);
     expect(detailOf(found).payment_instruction).toMatch(/^000201/);
+    expect(await eventsOf(payment)).toEqual(['payment.purchase', 'payment.purchase']);
   });
 });
 
@@ -186,6 +187,22 @@ describe.concurrent('tokens of wallets', () => {
     await press(payment, 'pay');
     const paid = await becomes(payment, PAID);
     expect(detailOf(paid)).toMatchObject({ redirect_url: '', card_data: { brand: 'VISA' } });
+  });
+
+  it('a charge that is refused before it is made goes to the second acquirer, with the token', async () => {
+    const payment = await pay(withField(withToken('sandbox'), 'description', 'sandbox:refuse_before'));
+    // The description obliges both acquirers, and both got the token: neither refused it as invalid.
+    expect(payment.transactions_history.map(({ response_code }: RecordJson) => response_code)).toEqual([
+      ...['PROVIDER_UNAVAILABLE', 'PROVIDER_UNAVAILABLE'],
+    ]);
+  });
+
+  it('another token under the same key is another request', async () => {
+    const headers = headersOne();
+    expect((await clients.create('rest', withToken('sandbox'), headers)).status).toBe(201);
+    expect((await clients.create('rest', withToken('sandbox other'), headers)).reason).toBe(
+      'IDEMPOTENCY_KEY_REUSED',
+    );
   });
 
   it('an authorization is captured', async () => {

@@ -323,6 +323,14 @@ export declare type SandboxConfig = Message<"payments.config.SandboxConfig"> & {
    * @generated from field: optional string previous_notification_secret = 7;
    */
   previousNotificationSecret?: string | undefined;
+
+  /**
+   * Maps the merchant's payment_method.type to a local method of the provider's, and adds to the types of the same names,
+   * or overrides them.
+   *
+   * @generated from field: map<string, string> methods = 8;
+   */
+  methods: { [key: string]: string };
 };
 
 /**

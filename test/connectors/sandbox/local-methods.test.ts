@@ -19,9 +19,9 @@ afterAll(async () => {
   await provider?.close();
 });
 
-function connect(baseUrl = provider.origin): ProviderConnection {
+function connect(baseUrl = provider.origin, methods = {}): ProviderConnection {
   const connection = sandboxConnector.connect(
-    { base_url: baseUrl, timeout_ms: 2_000 },
+    { base_url: baseUrl, timeout_ms: 2_000, methods },
     { providerId: 'SANDBOX_ONE', secrets: { api_key: new Secret(API_KEY) } },
   );
   connections.push(connection);
@@ -128,6 +128,16 @@ it('the banks of PSE are listed, and the list fails if the provider is away', as
   expect(await connect().listBanks?.('PIX')).toEqual([]);
   const away = connect(`http://127.0.0.1:${await freePort()}`);
   await expect(away.listBanks?.('PSE')).rejects.toThrow('the banks cannot be listed');
+});
+
+it('a type that the connection maps to a method has the terms of the method, and pays by it', async () => {
+  const connection = connect(provider.origin, { BANCO: 'PSE' });
+  const { localMethods } = connection.capabilities;
+  expect(localMethods.BANCO).toEqual(localMethods.PSE);
+  expect(await connection.listBanks?.('BANCO')).toHaveLength(3);
+  const attempt = attemptOf('PSE');
+  const mapped = { ...attempt, method: { ...attempt.method, type: 'BANCO' } as typeof attempt.method };
+  expect(await connection.pay(mapped)).toMatchObject({ show: { page: expect.stringContaining('/codes/') } });
 });
 
 describe('the token of a wallet', () => {
