@@ -29,7 +29,7 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
     approved: { ...CARD, number: '4111111111111111' },
     declined: { ...CARD, number: '4111111111111111', holderName: 'NOT_ENOUGH_BALANCE', iso8583Code: '51' },
   },
-  'mercado-pago': { currency: 'ARS', country: 'AR', walletType: 'MERCADO_PAGO' },
+  'mercado-pago': { currency: 'ARS', country: 'AR', walletType: 'MERCADO_PAGO', triesLocalMethods: true },
   paypal: { currency: 'USD', country: 'US', walletType: 'PAYPAL' },
   stripe: {
     currency: 'USD',
@@ -38,6 +38,17 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
     declined: { ...CARD, number: '4000000000009995', iso8583Code: '51' },
   },
 };
+
+/** Currencies of Mercado Pago's accounts, whose country the connection's settings name. */
+const CURRENCIES: Readonly<Record<string, string>> = {
+  ...{ AR: 'ARS', BR: 'BRL', CL: 'CLP', CO: 'COP', MX: 'MXN', PE: 'PEN', UY: 'UYU' },
+};
+
+/** Returns the test values for a connection: those of its account's country, if the account has one. */
+function valuesFor(values: TestValues, { settings }: ConnectionConfig): TestValues {
+  const country = typeof settings?.country === 'string' ? settings.country : values.country;
+  return { ...values, country, currency: CURRENCIES[country] ?? values.currency };
+}
 
 /** Error for a trial that did not run. The message gives the reason. */
 class TryError extends Error {}
@@ -92,7 +103,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
     if (!connection) throw new Error(`connection ${definition.id} was not opened`);
     print(`${definition.name} (${provider}), connection ${definition.id}: ${connection.identity}`);
     let differing = 0;
-    for await (const checked of checkProvider(connection, values)) {
+    for await (const checked of checkProvider(connection, valuesFor(values, definition))) {
       if (!checked.isAsBelieved) differing += 1;
       print(lineOf(checked));
     }

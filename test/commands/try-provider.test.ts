@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tryProvider } from '#tools/try-provider.ts';
+import { startFakeMercadoPago } from '../connectors/mercado-pago/fake-mercado-pago.ts';
 import { FAKE_SECRETS, startFakeProviders } from '../support/fake-providers.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'try-provider-'));
@@ -45,6 +46,35 @@ it.each([
     expect(differing).toBe(0);
     for (const name of ['probe', ...names]) expect(lines.join('\n')).toContain(`ok       ${name}: `);
     expect(lines.at(-1)).toBe('Everything is as expected.');
+  },
+);
+
+it.each([
+  ['BR', 'BRL', ['PIX', 'the same BOLETO under the same key', 'close of PIX']],
+  ['CO', 'COP', ['banks of PSE', 'PSE', 'look-up of EFECTY before anybody has paid', 'close of EFECTY']],
+  ['MX', 'MXN', ['OXXO']],
+])(
+  'try-provider tries the local methods of a Mercado Pago account in %s',
+  async (country, currency, names) => {
+    const fake = await startFakeMercadoPago(currency);
+    const file = join(home, `${country}.yaml`);
+    const example = readFileSync(
+      join(import.meta.dirname, '../../config/examples/mercado-pago.yaml'),
+      'utf8',
+    );
+    writeFileSync(
+      file,
+      example.replace('country: BR\n', `country: ${country}\n      base_url: ${fake.url}\n`),
+    );
+    try {
+      const { differing, lines } = await tried('mercado-pago', { catalogue: file });
+      expect(lines.filter((line) => line.startsWith('DIFFERS'))).toEqual([]);
+      expect(differing).toBe(0);
+      for (const name of ['payer redirected', ...names])
+        expect(lines.join('\n')).toContain(`ok       ${name}: `);
+    } finally {
+      await fake.close();
+    }
   },
 );
 
