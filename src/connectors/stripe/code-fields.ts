@@ -39,6 +39,19 @@ export function codeFields(
   } satisfies Wire<Stripe.PaymentIntentCreateParams>;
 }
 
+/**
+ * Fields of a PaymentIntent that nobody can pay, because it is not confirmed: it uses up the key of a creation that Stripe
+ * has not received.
+ */
+export function unpayableFields(facts: AttemptFacts, money: Money, method: StripeMethod): Fields {
+  return {
+    amount: Number(money.minorUnits),
+    currency: money.currency.toLowerCase(),
+    payment_method_types: [method],
+    ...describedBy(facts),
+  } satisfies Wire<Stripe.PaymentIntentCreateParams>;
+}
+
 /** Fields of a customer, whose balance receives the transfers of one transaction. */
 export function customerFields({ customerPayer, transactionId, paymentId }: AttemptFacts): Fields {
   return {

@@ -129,7 +129,9 @@ async function payByCode(
   if ('outcome' in result) return result.outcome;
   const payment = { transactionId: attempt.transactionId, money };
   const asked: AskedIntent = { intentId: undefined, payment, of: { kind: 'PAYER_CODE' }, shownAs };
-  return fromAnswer(result, asked, (body) => named(body, fromIntent(body, asked)));
+  const outcome = fromAnswer(result, asked, (body) => named(body, fromIntent(body, asked)));
+  // The look-up cancels an intent that could get another code, and only then it has ended.
+  return outcome.kind === 'expired' ? { ...outcome, kind: 'unknown', detail: 'its code has ended' } : outcome;
 }
 
 /** Adds the id of an intent that has just been created, unless it is another payment's. */

@@ -6,7 +6,7 @@ import type { ShownAs } from '../kit/provider-client.ts';
 import { sendMended } from '../kit/refusal.ts';
 import type { AttemptFacts } from '../port/attempt.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { codeFields, customerFields } from './code-fields.ts';
+import { codeFields, customerFields, unpayableFields } from './code-fields.ts';
 import type { StripeMethod } from './local-methods.ts';
 import { fromPreparation, OPTIONAL } from './preparations.ts';
 import { post, type Send } from './to-provider.ts';
@@ -47,6 +47,15 @@ export async function createCode(
     (kept) => sendCreation(send, post('/v1/payment_intents', kept, transactionId), isKept),
     OPTIONAL,
   );
+}
+
+/**
+ * Uses up the key of a creation that may not have reached Stripe, so that it can no longer make a code.
+ *
+ * @returns the response: an intent that nobody can pay, or an error if the creation has used the key.
+ */
+export function preventCode({ attempt, money, method }: CodeAsked, send: Send): Promise<HttpResult> {
+  return send(post('/v1/payment_intents', unpayableFields(attempt, money, method), attempt.transactionId));
 }
 
 /** Returns true for a response that Stripe keeps under a request's key: a success or a decline. */

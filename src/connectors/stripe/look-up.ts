@@ -22,7 +22,7 @@ import {
   readRefund,
   readRefunds,
 } from './answers.ts';
-import { createCode } from './create-code.ts';
+import { createCode, preventCode } from './create-code.ts';
 import { isReusable, receivedMoney } from './from-code.ts';
 import {
   type AskedIntent,
@@ -65,7 +65,7 @@ type Read = () => Promise<Outcome | Open>;
  *
  * - A payment: its creation is repeated under its key, which returns its intent or creates it: unconfirmed for a card,
  *   with a code for a local method. To close a payment, a still open intent is canceled: Stripe then refuses a late
- *   confirmation, and the code is worthless.
+ *   confirmation, and the code is worthless. A code that Stripe has yet to make is prevented.
  * - A capture, a cancel or a refund: the payment, or the list of its refunds, shows whether it happened. To close it, a
  * harmless request uses up its key, so that Stripe refuses the original request if it arrives late.
  */
@@ -152,7 +152,7 @@ async function findIntent(query: LookUp, of: Paid, call: Call): Promise<string |
   const { transactionId, ageMs } = query;
   const money = toStripeMoney(query.money);
   if (money && ageMs < REPEATABLE_MS) {
-    const result = await createAgain(of, money, call);
+    const result = await createAgain(query, of, money, call);
     const { id } = readIntent(result && bodyOf(result));
     if (id !== undefined) return id;
     // A creation with other fields (for example without a refused one) has used the key, so the intent exists. A code's
@@ -174,13 +174,22 @@ async function findIntent(query: LookUp, of: Paid, call: Call): Promise<string |
   );
 }
 
-/** Repeats the creation of a payment's intent under its key; undefined if that is not possible. */
-async function createAgain(of: Paid, money: Money, call: Call): Promise<HttpResult | undefined> {
-  const { send, settings, shownAs } = call;
-  if (of.kind === 'CARD') return createIntent(of.attempt, money, of, send);
+/**
+ * Repeats the creation of a payment's intent under its key; undefined if that is not possible. To close a payment, the key
+ * of a code's creation is used up instead.
+ */
+async function createAgain(
+  { close }: LookUp,
+  of: Paid,
+  money: Money,
+  { send, settings, shownAs }: Call,
+): Promise<HttpResult | undefined> {
+  const { attempt } = of;
+  if (of.kind === 'CARD') return createIntent(attempt, money, of, send);
   const method = settings.localMethods.get(of.type);
   if (!method) return undefined;
-  const result = await createCode({ attempt: of.attempt, money, method }, send, shownAs);
+  if (close) return preventCode({ attempt, money, method }, send);
+  const result = await createCode({ attempt, money, method }, send, shownAs);
   return 'outcome' in result ? undefined : result;
 }
 

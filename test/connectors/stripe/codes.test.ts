@@ -171,6 +171,18 @@ describe('a code of Stripe', () => {
     expect(requestsOf(CANCEL)).toEqual([]);
   });
 
+  it('a code that has ended in the response to its creation is unknown until its intent is canceled', async () => {
+    const attempt = codeAttempt('PIX');
+    await stripe.connection.pay(attempt);
+    codes().expire(String(stripe.intent().id));
+    const body = structuredClone(stripe.intent());
+    stripe.fake.fail(CREATE, { answer: { status: 200, body } });
+    const outcome = await stripe.connection.pay(attempt);
+    expect(outcome).toMatchObject({ kind: 'unknown', reference: body.id });
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'expired' });
+    expect(stripe.intent()).toMatchObject({ status: 'canceled' });
+  });
+
   it('a code that Stripe did not close can still be paid', async () => {
     const { attempt, outcome } = await shown('PIX');
     stripe.fake.fail(CANCEL, 'lost_before');
@@ -312,12 +324,30 @@ describe('a lost creation of a code', () => {
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'awaits_payer' });
   });
 
-  it('a code whose process died is closed for good', async () => {
-    const attempt = codeAttempt('PIX');
+  it.each(LOCAL_TYPES)(
+    'a code of %s that was never made is prevented for good, and a late creation refused',
+    async (type) => {
+      const attempt = codeAttempt(type);
+      expect(await lookUp(stripe, attempt, undefined, CLOSE)).toMatchObject({ kind: 'not_sent' });
+      expect(await stripe.connection.pay(attempt)).toMatchObject({ kind: 'unknown' });
+      expect(await lookUp(stripe, attempt, undefined, CLOSE)).toMatchObject({ kind: 'not_sent' });
+      expect(stripe.intent()).toMatchObject({ status: 'canceled', next_action: null });
+    },
+  );
+
+  it('a code that Stripe has made is not prevented, but found by the search and canceled', async () => {
+    const { attempt } = await shown('PIX');
+    expect(await lookUp(stripe, attempt, undefined, CLOSE)).toMatchObject({ kind: 'unknown' });
+    stripe.fake.advance(120_000);
     expect(await lookUp(stripe, attempt, undefined, CLOSE)).toMatchObject({ kind: 'expired' });
-    expect(await stripe.connection.pay(attempt)).toMatchObject({ kind: 'awaits_payer' });
-    expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind: 'expired' });
-    expect(stripe.intent()).toMatchObject({ status: 'canceled' });
+    expect(stripe.fake.ledger.intents.size).toBe(1);
+  });
+
+  it('a code that would already have ended is not made any more', async () => {
+    const attempt = codeAttempt('PIX', { expiresAtMs: Date.now() + 60_000 });
+    stripe.fake.advance(120_000);
+    expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUp(stripe, attempt, undefined, CLOSE)).toMatchObject({ kind: 'not_sent' });
   });
 
   it('a code is not created again once its key may be forgotten', async () => {
