@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import { type AttemptFacts, chargesCard, kindOf, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import {
+  type AttemptFacts,
+  type CardOptions,
+  chargesCard,
+  kindOf,
+  type PaymentAttempt,
+} from '#src/connectors/port/attempt.ts';
 import type { LocalMethod } from '#src/connectors/port/capabilities.ts';
 import type {
   CaptureOperation,
@@ -22,6 +28,8 @@ export type TestValues = {
   readonly declined?: TestCard & { readonly iso8583Code: string };
   /** The provider's payment method for redirected payers. */
   readonly walletType?: string;
+  /** A wallet's answer that the provider approves in its test environment. */
+  readonly walletToken?: { readonly type: string; readonly token: string };
   /** true: each local method of the connection is tried. */
   readonly triesLocalMethods?: true;
 };
@@ -58,7 +66,7 @@ const REDIRECT_TERM_MS = 30 * 60_000;
 export async function* checkProvider(connection: ProviderConnection, values: TestValues): Checks {
   const isThere = (await connection.probe?.()) ?? false;
   yield compare('probe', ['answered'], isThere ? 'answered' : 'not answered: key, account or address');
-  const { approved, declined, walletType } = values;
+  const { approved, declined, walletType, walletToken } = values;
   if (approved) {
     yield* checkPurchase(connection, cardAttempt(values, approved, true));
     yield* checkAuthorization(connection, () => cardAttempt(values, approved, false));
@@ -67,6 +75,15 @@ export async function* checkProvider(connection: ProviderConnection, values: Tes
   if (declined) {
     const outcome = await connection.pay(cardAttempt(values, declined, true));
     yield compare('declined card', [`declined ${declined.iso8583Code}`], describeOutcome(outcome));
+  }
+  if (walletToken) {
+    const { type, token } = walletToken;
+    const secret = { token: new Secret(token), lastFour: '' };
+    const attempt = {
+      ...factsOf(values),
+      method: { by: 'wallet_token', type, ...secret, ...PLAIN },
+    } as const;
+    yield compare(`token of ${type}`, ['approved'], describeOutcome(await connection.pay(attempt)));
   }
   if (walletType !== undefined) {
     const method = { by: 'payer', type: walletType, show: 'page' } as const;
@@ -224,6 +241,17 @@ function describeOutcome(outcome: Outcome): string {
   return `${outcome.kind}${code}: ${said.join(' ')}${url}`;
 }
 
+/** Options of a plain purchase. */
+const PLAIN: CardOptions = {
+  capture: true,
+  verify: false,
+  installments: 1,
+  threeDSecureSetupId: undefined,
+  threeDSecure: undefined,
+  storedCredentials: undefined,
+  softDescriptor: '',
+};
+
 function cardAttempt(values: TestValues, card: TestCard, capture: boolean): PaymentAttempt {
   const { number, securityCode, ...open } = card;
   return {
@@ -231,13 +259,8 @@ function cardAttempt(values: TestValues, card: TestCard, capture: boolean): Paym
     method: {
       ...{ by: 'card', type: 'CARD' },
       card: { ...open, number: new Secret(number), securityCode: new Secret(securityCode) },
+      ...PLAIN,
       capture,
-      verify: false,
-      installments: 1,
-      threeDSecureSetupId: undefined,
-      threeDSecure: undefined,
-      storedCredentials: undefined,
-      softDescriptor: '',
     },
   };
 }

@@ -21,6 +21,11 @@ expectations. No real money moves; live keys are refused. The secrets come from 
 
 const CARD = { holderName: 'JORDAN WHITFIELD', expirationMonth: 3, expirationYear: 30, securityCode: '737' };
 
+/** An answer of Google Pay that contains Stripe's test token for a card. */
+const STRIPES_GOOGLE_PAY = JSON.stringify({
+  paymentMethodData: { tokenizationData: { token: JSON.stringify({ id: 'tok_visa', object: 'token' }) } },
+});
+
 /** Test cards and currencies of each provider, from their documentation. */
 const TEST_VALUES: Readonly<Record<string, TestValues>> = {
   adyen: {
@@ -36,6 +41,8 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
     country: 'US',
     approved: { ...CARD, number: '4242424242424242' },
     declined: { ...CARD, number: '4000000000009995', iso8583Code: '51' },
+    walletToken: { type: 'GOOGLE_PAY', token: STRIPES_GOOGLE_PAY },
+    triesLocalMethods: true,
   },
 };
 

@@ -34,7 +34,11 @@ it.each([
   ['adyen', ['purchase', 'refund of a second part', 'capture of half the amount', 'cancel', 'declined card']],
   [
     'stripe',
-    ['look-up by our id alone', 'close of a purchase that was never sent', 'capture of half the amount'],
+    [
+      ...['look-up by our id alone', 'close of a purchase that was never sent', 'capture of half the amount'],
+      ...['token of GOOGLE_PAY', 'PIX', 'the same SPEI under the same key', 'close of BOLETO'],
+      'look-up of OXXO before anybody has paid',
+    ],
   ],
   ['paypal', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
   ['mercado-pago', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],

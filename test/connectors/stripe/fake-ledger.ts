@@ -57,6 +57,8 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
 
   function cardOf(card: JsonObject | undefined): JsonObject {
     const id = String(card?.token);
+    // The test token of a card can be used again.
+    if (id === 'tok_visa') return { number: '4242424242424242' };
     const token = tokens.get(id);
     if (card?.token && !token)
       throw invalid('No such token', { code: 'resource_missing', param: 'card[token]' });
