@@ -300,6 +300,7 @@ export function dashboardDeps(config: Config, { inFlight, ...given }: Given): Da
     pageTokenKey: operations.pageTokenKey,
     connections: () => opened().reachable,
     connectionIds: () => [...opened().reachable.keys()],
+    methodTypes: () => [...opened().types.keys()],
     explain: async (request) => (await explainRoute(request, undefined)).message,
     track: inFlight.track,
     keys: { operate: config.operatorKeys, read: config.operatorReadKeys },
