@@ -33,6 +33,7 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
     country: 'NL',
     approved: { ...CARD, number: '4111111111111111' },
     declined: { ...CARD, number: '4111111111111111', holderName: 'NOT_ENOUGH_BALANCE', iso8583Code: '51' },
+    triesLocalMethods: true,
   },
   'mercado-pago': { currency: 'ARS', country: 'AR', walletType: 'MERCADO_PAGO', triesLocalMethods: true },
   paypal: { currency: 'USD', country: 'US', walletType: 'PAYPAL' },

@@ -31,7 +31,13 @@ async function tried(
 }
 
 it.each([
-  ['adyen', ['purchase', 'refund of a second part', 'capture of half the amount', 'cancel', 'declined card']],
+  [
+    'adyen',
+    [
+      ...['purchase', 'refund of a second part', 'capture of half the amount', 'cancel', 'declined card'],
+      ...['PIX', 'BOLETO', 'OXXO', 'PSE'].flatMap((type) => [type, `the same ${type} under the same key`]),
+    ],
+  ],
   [
     'stripe',
     [
