@@ -35,13 +35,13 @@ const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'author
  * failed payment alone decides nothing, since the payer of a preference may try again.
  *
  * @param payments the newest first.
- * @param fromUndecided reads an undecided payment.
+ * @param isCode the attempt is by a local method: it has no page, and a pending payment awaits its payer.
  */
 export function fromPayments(
   payments: readonly Payment[],
   preferenceId: string | undefined,
   asked: Asked,
-  fromUndecided: (payment: Payment, reported: Reported) => Outcome = pending,
+  isCode = false,
 ): Decision {
   for (const payment of payments) {
     const difference = differenceOf(payment, asked);
@@ -57,25 +57,21 @@ export function fromPayments(
       ...namesOf(preferenceId, first),
       ...(alarm !== '' && { alarm: true as const }),
       ...correcting(CORRECTIONS.payment, first.status),
-      ...(preferenceId !== undefined && { isAnyTry: true as const }),
+      ...(!isCode && { isAnyTry: true as const }),
     };
     return approvedOutcome(reported, first.authorization_code);
   }
   const [undecided] = inState(UNDECIDED);
   if (undecided) {
     const providerData = providerDataOf(undecided.raw, asked.shownAs);
-    return fromUndecided(undecided, { providerData, ...namesOf(preferenceId, undecided) });
+    const reported = { providerData, ...namesOf(preferenceId, undecided) };
+    const isOpen = isCode && undecided.status === 'pending';
+    return isOpen ? fromOpenCode(undecided, reported) : { kind: 'pending', ...reported };
   }
   const failed = inState(new Set(FAILED));
   return failed.length === payments.length
     ? { kind: 'open', failed: failed[0] }
     : unknownOutcome('a payment has an unknown status');
-}
-
-type Reported = Omit<Extract<Outcome, { kind: 'pending' }>, 'kind'>;
-
-function pending(_payment: Payment, reported: Reported): Outcome {
-  return { kind: 'pending', ...reported };
 }
 
 /**
@@ -85,9 +81,7 @@ function pending(_payment: Payment, reported: Reported): Outcome {
  * @param payments the newest first.
  */
 export function fromCodes(payments: readonly Payment[], asked: Asked): Outcome {
-  const decision = fromPayments(payments, undefined, asked, (payment, reported) =>
-    payment.status === 'pending' ? fromOpenCode(payment, reported) : pending(payment, reported),
-  );
+  const decision = fromPayments(payments, undefined, asked, true);
   if (decision.kind !== 'open') return decision;
   const { failed } = decision;
   if (!failed) return unknownOutcome('no payment was found');
