@@ -1,3 +1,4 @@
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { BankTransfer, Ticket } from '#gen/payments/v1/payment_method_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { StoredStory } from '#src/store/tables/payment-story.ts';
@@ -14,6 +15,7 @@ export function shownToPayer(payment: Payment, { transactions: states }: StoredS
   if (!kind?.case || !first) return NOTHING;
   const isLocal = kind.case === 'bankTransfer' || kind.case === 'ticket';
   const { redirectUrl } = kind.value;
+  const expiresAt = isLocal ? kind.value.expiresAt : undefined;
   // The last attempt's row; the history also has operations.
   const dueAt = states.findLast(({ methodKind }) => methodKind !== undefined)?.payerDueAt;
   if (!isLocal && !(redirectUrl && dueAt)) return NOTHING;
@@ -25,8 +27,9 @@ export function shownToPayer(payment: Payment, { transactions: states }: StoredS
     ...(kind.case === 'ticket' ? ticketRows(kind.value) : []),
     ['Provider’s document', isLocal && link(kind.value.documentUrl)],
     ['Page', link(redirectUrl)],
-    ['Expires (UTC)', isLocal && kind.value.expiresAt && time(kind.value.expiresAt)],
-    ['Waits for the payer until (UTC)', dueAt && time(dueAt)],
+    ['Expires (UTC)', expiresAt && time(expiresAt)],
+    // Where the provider gave no end of its own, it is the end that was asked for.
+    ['Waits for the payer until (UTC)', dueAt && !isSame(dueAt, expiresAt) && time(dueAt)],
     [
       'Received',
       received &&
@@ -54,6 +57,11 @@ function ticketRows({ providerNumber, providerBarcode }: Ticket): Row[] {
     ['Digits', providerNumber && code(providerNumber)],
     ['Barcode', providerBarcode && providerBarcode !== providerNumber && code(providerBarcode)],
   ];
+}
+
+/** Returns true for two times within a second: the database's has microseconds, and the provider's may have none. */
+function isSame(one: Date, other: Timestamp | undefined): boolean {
+  return other !== undefined && Math.abs(one.getTime() - timestampMs(other)) < 1_000;
 }
 
 const code = (text: string) => html`<code>${shortened(text, 1_000)}</code>`;

@@ -54,9 +54,8 @@ it('a bank transfer’s page shows its category, the text, the page and until wh
   expect(shown(page, 'Text to copy')).toBe(transfer.payment_instruction);
   expect(shown(page, 'QR code')).toBe(transfer.provider_image);
   expect(page).toContain(`href="${transfer.redirect_url}"`);
-  for (const row of ['Expires (UTC)', 'Waits for the payer until (UTC)']) {
-    expect(shown(page, row)).toBe(toTheSecond(transfer.expires_at));
-  }
+  expect(shown(page, 'Expires (UTC)')).toBe(toTheSecond(transfer.expires_at));
+  expect(shown(page, 'Waits for the payer until (UTC)')).toBeUndefined();
   expect(shown(page, 'Received')).toBeUndefined();
 });
 
@@ -117,6 +116,11 @@ it('the explanation says when the payer’s data was erased, since targets may n
   expect(await pageOf(pix)).not.toContain(note);
   await tables.query('UPDATE payment SET personal_data_erased_at = now() WHERE id = $1', [pix.id]);
   expect(await pageOf(pix)).toContain(note);
+});
+
+it('the catalogue’s page says what connections do with local methods and tokens', async () => {
+  const page = await (await operator.get('/catalogue')).text();
+  expect(page).toContain('tokens of GOOGLE_PAY, PIX (refunds: several, cancel), BOLETO (cancel), OXXO, SPEI');
 });
 
 it('the route of a local method is explained with what its targets lack', async () => {
