@@ -53,6 +53,7 @@ const LOCAL_METHODS = {
         ...['document.document_type', 'document.document_number'],
       ].map((name) => `${PAYER}.${name}`),
     ],
+    banks: ['1901', '1902', '1903'],
     expiry: { default: HOUR, least: 1, greatest: DAY },
     refunds: 'several',
     close: false,

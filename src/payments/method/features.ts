@@ -172,7 +172,7 @@ function lacksOfKind(method: Exclude<Method<unknown>, LocalMethodOfPayer>, can: 
  * expiry, and the data of the payer that the provider needs.
  */
 function lacksOfLocal(
-  { type, category, wantedExpiryMs }: LocalMethodOfPayer,
+  { type, category, wantedExpiryMs, bankId }: LocalMethodOfPayer,
   request: CreatePaymentRequest,
   { localMethods }: Capabilities,
   nowMs: number,
@@ -188,6 +188,11 @@ function lacksOfLocal(
       `payment_method.detail.${category === 'TICKET' ? 'ticket' : 'bank_transfer'}.expires_at`,
       wantedExpiryMs !== undefined && expiryOf(local, wantedExpiryMs, nowMs) === undefined,
       rangeOf(local),
+    ],
+    [
+      'payment_method.detail.bank_transfer.bank_id',
+      bankId !== '' && local.banks !== undefined && !local.banks.includes(bankId),
+      oneOf(local.banks ?? []),
     ],
     ['customer_payer.document.document_type', hasOtherDocument(local, request), oneOf(local.documents ?? [])],
   ];
