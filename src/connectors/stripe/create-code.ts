@@ -8,7 +8,7 @@ import type { AttemptFacts } from '../port/attempt.ts';
 import type { Outcome } from '../port/outcome.ts';
 import { codeFields, customerFields, unpayableFields } from './code-fields.ts';
 import type { StripeMethod } from './local-methods.ts';
-import { fromPreparation, OPTIONAL } from './preparations.ts';
+import { fromExtraPreparation, OPTIONAL } from './preparations.ts';
 import { post, type Send } from './to-provider.ts';
 
 /** Facts that decide what is created. Money is in Stripe's units. */
@@ -36,7 +36,7 @@ export async function createCode(
   let customerId: string | undefined;
   if (method === 'customer_balance') {
     const target = post('/v1/customers', customerFields(attempt), `${transactionId}:customer`);
-    const customer = fromPreparation(await sendCreation(send, target, isKept), 'customer', shownAs);
+    const customer = fromExtraPreparation(await sendCreation(send, target, isKept), 'customer', shownAs);
     if ('outcome' in customer) return customer;
     customerId = customer.id;
   }

@@ -1,6 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { Money } from '#src/money.ts';
+import { boletoBarcode } from '../kit/boleto-barcode.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
@@ -89,7 +90,9 @@ function shownBy({ next_action: action }: Intent): Shown | undefined {
     return { instructions: known(instructions), untilS: pix.expires_at };
   }
   if (boleto.number !== undefined) {
-    const instructions = { number: boleto.number, document: boleto.pdf ?? boleto.hosted_voucher_url };
+    const barcode = boletoBarcode(boleto.number);
+    const document = boleto.pdf ?? boleto.hosted_voucher_url;
+    const instructions = { number: boleto.number, barcode, document };
     return { instructions: known(instructions), untilS: boleto.expires_at };
   }
   if (oxxo.number !== undefined) {

@@ -96,3 +96,18 @@ export function fromPreparation(
     ? { outcome: refusal }
     : unprepared(`the provider's response: ${result.status}`);
 }
+
+/**
+ * Reads the response to a request that only one method of payment needs. A key without the permission for it says nothing
+ * about the connection's other payments.
+ */
+export function fromExtraPreparation(
+  result: HttpResult,
+  object: string,
+  shownAs: ShownAs,
+): ReturnType<typeof fromPreparation> {
+  const prepared = fromPreparation(result, object, shownAs);
+  const isForbidden = result.kind === 'answer' && result.status === 403;
+  if (!isForbidden || !('outcome' in prepared) || prepared.outcome.kind !== 'not_sent') return prepared;
+  return { outcome: { ...prepared.outcome, because: 'turned_away' } };
+}

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { isJsonObject, isTextLike, turnedAway } from '../kit/provider-answer.ts';
 import type { Method } from '../port/attempt.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { fromPreparation } from './preparations.ts';
+import { fromExtraPreparation } from './preparations.ts';
 import { type Call, type Fields, post } from './to-provider.ts';
 
 type WalletMethod = Extract<Method, { by: 'wallet_token' }>;
@@ -34,7 +34,7 @@ export async function readWalletToken(
   const fields = applePayFields(answer);
   if (!fields) return { outcome: turnedAway('the token of Apple Pay has no paymentData') };
   const result = await send(post('/v1/tokens', fields, `${transactionId}:token`));
-  const made = fromPreparation(result, 'token', shownAs);
+  const made = fromExtraPreparation(result, 'token', shownAs);
   return 'outcome' in made ? made : { token: made.id };
 }
 

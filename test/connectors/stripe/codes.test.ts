@@ -50,13 +50,15 @@ describe('a code of Stripe', () => {
     expect(stripe.fake.calls()).toEqual(['POST /v1/payment_intents']);
   });
 
-  it('a boleto is shown with its digits and its document, until the end of a day in São Paulo', async () => {
+  it('a boleto is shown with its digits, its bars and its document, until the end of a day in São Paulo', async () => {
     const { outcome, id } = await shown('BOLETO', {
       expiresAtMs: endOfDay(5, 'America/Sao_Paulo').getTime(),
     });
     expect(outcome.show).toEqual({
       instructions: {
-        number: expect.stringMatching(/^\d{47}$/),
+        number: '03399333845293749345103201015660199700000300000',
+        // The digits of the bars follow from those of the line.
+        barcode: '03391997000003000009333852937493450320101566',
         document: `https://payments.stripe.com/boleto/${id}/pdf`,
       },
     });
@@ -272,6 +274,13 @@ describe('a transfer to a customer of Stripe', () => {
       expect(codes().customers.size).toBe(1);
     },
   );
+
+  it('a key that may make no customers is no fault of the connection', async () => {
+    const body = { error: { type: 'invalid_request_error', code: 'more_permissions_required' } };
+    stripe.fake.fail(/customers$/, { answer: { status: 403, body } });
+    const outcome = await stripe.connection.pay(codeAttempt('SPEI'));
+    expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+  });
 
   it('a transfer is not sent if no customer can be made', async () => {
     for (const _ of [1, 2]) stripe.fake.fail(/customers$/, 'lost_before');

@@ -23,7 +23,7 @@ const ACTIONS: Readonly<Record<LocalType, JsonObject>> = {
   BOLETO: {
     type: 'boleto_display_details',
     boleto_display_details: {
-      ...{ number: '34191790010104351004791020150008291070026000123', pdf: `${PAGE}/pdf` },
+      ...{ number: '03399333845293749345103201015660199700000300000', pdf: `${PAGE}/pdf` },
       ...{ hosted_voucher_url: PAGE, expires_at: END_S },
     },
   },

@@ -210,9 +210,9 @@ function actionOf(intent: FakeIntent, type: string, endS: number): JsonObject {
       };
     }
     case 'boleto': {
-      const number = '34191790010104351004791020150008291070026000';
+      const number = '03399333845293749345103201015660199700000300000';
       const details = {
-        number: `${number}123`,
+        number,
         pdf: `${page}/pdf`,
         hosted_voucher_url: page,
         expires_at: endS,
