@@ -153,7 +153,7 @@ describe('the page of a code', () => {
     await page.setViewport({ width: 320, height: 640 });
     await page.goto(String(payment.page_url));
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
-    await Promise.all([page.waitForNavigation(), press('Pay MXN 1,500.25', 'Sandbox SPEI')]);
+    await Promise.all([page.waitForNavigation(), press('Pay only MXN 1,500.25', 'Sandbox SPEI')]);
     expect(await now(payment)).toMatchObject({ status: 'created', amount_received: 150_025 });
     await press('Pay MXN 1,500.25', 'Shop');
     expect(await now(payment)).toMatchObject({ status: 'paid', amount_received: 300_050 });
@@ -161,7 +161,7 @@ describe('the page of a code', () => {
   });
 
   it.each([
-    ['Pay MXN 4,500.75', 'paid'],
+    ['Pay MXN 4,500.75, which is too much', 'paid'],
     ['Let it expire', 'expired'],
   ])('the button "%s" makes the code %s', async (label, status) => {
     const payment = await code();
