@@ -201,6 +201,31 @@ it.each([
   await expect.poll(() => stateOf(payment)).toBe(state);
 });
 
+it('a payer of PSE who came back without a result may have paid: only Adyen ends the payment', async () => {
+  const payment = await payLocally('PSE', { bank_transfer: { bank_id: '1040' } });
+  const { redirect_url: page } = payment.payment_method.payment_method_detail.bank_transfer;
+  const query = fake.payAt(page, true);
+  fake.next('lost_answer');
+  fake.next('lost_answer');
+  await fetch(`${server.url}/v1/payments/${payment.id}/return?${query}`, { redirect: 'manual' });
+  await expect.poll(() => stateOf(payment)).toBe('PENDING/IN_PROCESS');
+  const canceled = fake.requests.filter(({ path }) => path === '/v72/cancels').length;
+  await tables.query(`UPDATE transaction SET ${older('30 days')}, check_at = now() WHERE id = $1`, [
+    payment.transactions.id,
+  ]);
+  const isChecked = async () => {
+    const [row] = await tables.query('SELECT check_at > now() AS is_later FROM transaction WHERE id = $1', [
+      payment.transactions.id,
+    ]);
+    return row?.is_later;
+  };
+  await expect.poll(isChecked).toBe(true);
+  expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
+  await deliverAll();
+  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  expect(fake.requests.filter(({ path }) => path === '/v72/cancels')).toHaveLength(canceled);
+});
+
 it('a payment with Google Pay at Adyen shows its card, and no part of its token is stored', async () => {
   const answer = WALLET_ANSWERS.GOOGLE_PAY();
   const canary = 'c2FudGlhZ29jYW5hcnl0b2tlbnRlc3Q0NDQ0';
