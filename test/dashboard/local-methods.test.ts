@@ -98,7 +98,7 @@ it.each([
   [
     'PSE',
     {
-      'payment_method.detail.bank_transfer': { bank_id: '1007', account_type: 'SAVINGS' },
+      'payment_method.detail.bank_transfer': { bank_id: '1901', account_type: 'SAVINGS' },
       'customer_payer.document': { document_type: 'CC', document_number: '123456' },
     },
   ],

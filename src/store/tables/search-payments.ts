@@ -52,9 +52,6 @@ const FILTERS = {
 
 type Filter = keyof typeof FILTERS;
 
-/** The statements, by their filters. */
-const SEARCHES = new Map<string, Statement>();
-
 // An account's newest payments come from an index that starts with the account.
 function searchStatement(filters: readonly Filter[]): Statement {
   const names = filters.map((filter) => FILTERS[filter].name);
@@ -69,6 +66,22 @@ function searchStatement(filters: readonly Filter[]): Statement {
   // payments, of which hardly any have a given status.
   return { name, text, ...(filters.length > 1 && { isPrepared: false }) };
 }
+
+const BY_TEXT = [[], ['merchantOrderId'], ['cardLastFour']] as const;
+const BY_METHOD = [[], ['isCard'], ['methodType']] as const;
+const BY_STATUS = [[], ['status']] as const;
+
+/** The statements, by the names of their filters. */
+const SEARCHES: Readonly<Record<string, Statement>> = Object.fromEntries(
+  BY_TEXT.flatMap((text) =>
+    BY_METHOD.flatMap((method) =>
+      BY_STATUS.map((status) => {
+        const filters = [...text, ...method, ...status];
+        return [filters.join(), searchStatement(filters)];
+      }),
+    ),
+  ),
+);
 
 /**
  * Searches payments account by account. Reads only the records of the page. Leaves out the accounts of nodes that are
@@ -90,9 +103,8 @@ export async function searchPayments(
     (filter): filter is [Filter, string] => filter[1] !== undefined,
   );
   const values = filters.map(([, value]) => value);
-  const statement = SEARCHES.getOrInsertComputed(filters.map(([filter]) => filter).join(), () =>
-    searchStatement(filters.map(([filter]) => filter)),
-  );
+  const statement = SEARCHES[filters.map(([filter]) => filter).join()];
+  if (!statement) throw new Error('an order and the last digits of a card cannot be searched together');
   const found: Position[] = [];
   const failed: unknown[] = [];
   for (const accountId of accountIds) {
