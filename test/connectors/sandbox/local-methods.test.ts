@@ -125,6 +125,8 @@ it('the banks of PSE are listed, and the list fails if the provider is away', as
     { id: '1902', name: 'Banco del Páramo' },
     { id: '1903', name: expect.stringContaining('declines') },
   ]);
+  const ids = (await connect().listBanks?.('PSE'))?.map(({ id }) => id);
+  expect(connect().capabilities.localMethods.PSE?.banks).toEqual(ids);
   expect(await connect().listBanks?.('PIX')).toEqual([]);
   const away = connect(`http://127.0.0.1:${await freePort()}`);
   await expect(away.listBanks?.('PSE')).rejects.toThrow('the banks cannot be listed');
