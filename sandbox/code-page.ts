@@ -29,11 +29,11 @@ export function codePage(entry: LedgerEntry, order: OrderDetails, outcome: strin
     })}
     ${form(entry.id, [
       ['pay', `Pay ${money(order.amount - received)}`],
+      ...(rules.takesAnyAmount && received === 0
+        ? ([['pay-half', `Pay only ${money(otherAmount(order.amount, 'underpaid'))}`]] as const)
+        : []),
       ...(rules.takesAnyAmount
-        ? ([
-            ['pay-half', `Pay ${money(otherAmount(order.amount, 'underpaid'))}`],
-            ['pay-more', `Pay ${money(otherAmount(order.amount, 'overpaid'))}`],
-          ] as const)
+        ? ([['pay-more', `Pay ${money(otherAmount(order.amount, 'overpaid'))}, which is too much`]] as const)
         : []),
       ...(rules.isAtBank ? ([['decline', 'Let the bank decline']] as const) : []),
       ['expire', 'Let it expire'],

@@ -1,4 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { passesLuhn } from '#src/luhn.ts';
 import { type ApiClients, apiClients, PROTOCOLS, type Reply } from './support/api-clients.ts';
@@ -13,6 +15,7 @@ import {
 } from './support/payment-requests.ts';
 import { startTestServer, type TestServer } from './support/server.ts';
 import { openTables, type Tables } from './support/tables.ts';
+import { type Receiver, startReceiver } from './webhooks/receiver.ts';
 
 /** Returns a number unlikely to occur elsewhere. The sandbox approves it; the cards in MAGIC have other outcomes. */
 function randomCard(): string {
@@ -40,10 +43,18 @@ const CODE = '9041';
 const CODE_ALONE = new RegExp(`(?<![\\w.-])${CODE}(?![\\w.-])`);
 const SECRET_KEYS = ['sk_sandbox_one', `sk_wrong_${randomUUID()}`];
 const API_KEY = `provider-key-${randomUUID()}`;
+/** Part of every wallet's token, which itself says what the sandbox does with it. */
+const WALLET_SECRET = `w4${randomUUID().replaceAll('-', '')}`;
+const SECRETS = [...CARDS, ...SECRET_KEYS, API_KEY, WALLET_SECRET];
 
 let server: TestServer;
 let clients: ApiClients;
 let tables: Tables;
+let receiver: Receiver;
+/** Stands in for an OpenTelemetry collector. */
+let collector: http.Server;
+const traces: string[] = [];
+let closing: Promise<void> | undefined;
 const replies: Reply[] = [];
 const printed: string[] = [];
 
@@ -51,12 +62,23 @@ beforeAll(async () => {
   for (const method of ['log', 'info', 'warn', 'error'] as const) {
     vi.spyOn(console, method).mockImplementation((...args) => void printed.push(args.join(' ')));
   }
+  collector = http.createServer(async (request, response) => {
+    traces.push((await request.toArray()).join(''));
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  });
+  await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
+  const { port } = collector.address() as AddressInfo;
   server = await startTestServer({
-    config: { environment: (name) => (name.startsWith('SANDBOX_') ? API_KEY : undefined) },
+    config: {
+      environment: (name) => (name.startsWith('SANDBOX_') ? API_KEY : undefined),
+      otlpEndpoint: `http://127.0.0.1:${port}/`,
+    },
     catalogue: sandboxCatalogue(500),
   });
   clients = apiClients(server.url);
   tables = await openTables(server.databaseUrl);
+  receiver = await startReceiver();
+  await post('/v1/webhooks', { url: receiver.url, events: ['payment.purchase'] });
   await happenings();
 });
 
@@ -64,8 +86,17 @@ afterAll(async () => {
   vi.restoreAllMocks();
   clients?.close();
   await tables?.close();
-  await server?.close();
+  await close();
+  await receiver?.close();
+  collector?.closeAllConnections();
+  collector?.close();
 });
+
+/** Stops the service, which exports its remaining spans. */
+function close(): Promise<void> | undefined {
+  closing ??= server?.close();
+  return closing;
+}
 
 const withCode = (number: string): RequestJson =>
   withField(cardPayment(number), `${CARD_DATA}.security_code`, CODE);
@@ -109,6 +140,7 @@ async function happenings(): Promise<void> {
   }
   await tokens();
   await storedMethods();
+  await walletTokens();
   await ownFailure();
 }
 
@@ -159,6 +191,58 @@ async function storedMethods(): Promise<void> {
     });
   }
   await post(`${path}/${id}/unenroll`, {});
+}
+
+/** Returns a payment with the token of a wallet. @param does what the sandbox does with it. */
+function walletPayment(does: string, field = 'payment_method.detail.wallet.payment_token'): RequestJson {
+  const { payment_method: _card, ...payment } = cardPayment();
+  const token = JSON.stringify({ signature: WALLET_SECRET, does });
+  return withField({ ...payment, payment_method: { type: 'GOOGLE_PAY' } }, field, token);
+}
+
+/** Does everything that can happen to the token of a wallet. */
+async function walletTokens(): Promise<void> {
+  const wallet = 'payment_method.detail.wallet';
+  const paid = walletPayment('sandbox');
+  const troubled = (description: string) => withField(paid, 'description', description);
+  const { account_id, merchant_order_id, country, amount } = cardPayment();
+  for (const protocol of PROTOCOLS) {
+    const headers = headersOne();
+    const create = async (request: RequestJson, of = headersOne()) =>
+      void replies.push(await clients.create(protocol, request, of));
+    await create(paid, headers);
+    await create(paid, headers);
+    await create(walletPayment('sandbox-declined'), headers);
+    // Declined, challenged, refused by the provider, lost, and answered too late.
+    for (const does of ['sandbox-declined', 'sandbox-challenge', 'invalid'])
+      await create(walletPayment(does));
+    for (const trouble of ['sandbox:error_after', 'sandbox:hang_before']) await create(troubled(trouble));
+    await create(withField(paid, `${wallet}.capture`, false));
+    // Refused, with the token in the right and in wrong fields.
+    await create(withField(paid, `${wallet}.payment_token`, WALLET_SECRET));
+    await create(walletPayment('x'.repeat(16_384)));
+    await create(withField(paid, 'amount.value', 0));
+    await create(withField(paid, 'workflow', 'REDIRECT'));
+    await create(withField(paid, 'payment_method.type', 'PIX'));
+    await create(withField(paid, 'payment_method.type', 'WALLET_B'));
+    await create(withField(paid, 'payment_method.vault_on_success', true));
+    for (const group of ['card', 'bank_transfer', 'ticket']) {
+      await create(walletPayment('sandbox', `payment_method.detail.${group}.payment_token`));
+    }
+  }
+  for (const field of ['payment_token', 'payment_method.payment_token', `${wallet}.token`]) {
+    await post('/v1/payments', walletPayment('sandbox', field));
+  }
+  await post('/v1/payments', withField(paid, wallet, { payment_token: { signature: WALLET_SECRET } }));
+  const terms = { account_id, merchant_order_id, country, amount };
+  const { checkout_session } = await post('/v1/checkout/sessions', terms);
+  const { payment_method } = paid;
+  await post(`/v1/checkout/sessions/${checkout_session}/payments`, { payment_method });
+  await fetch(`${server.url}/v1/routes/explain`, {
+    method: 'POST',
+    headers: { 'operator-key': 'op_sandbox', 'content-type': 'application/json' },
+    body: JSON.stringify({ payment: paid, idempotency_key: randomUUID() }),
+  }).then(async (response) => replies.push({ ...NO_REPLY, raw: await response.text() }));
 }
 
 async function post(path: string, body: object, headers = headersOne()) {
@@ -233,12 +317,14 @@ async function dump(): Promise<string> {
   return values.join('\n');
 }
 
-describe('after payments, refusals and failures with cards', () => {
+describe('after payments, refusals and failures with cards and wallets’ tokens', () => {
   it('the calls before the search had every expected outcome and refusal', () => {
-    const statuses = replies
-      .filter(({ record }) => record !== '')
-      .map(({ record }) => JSON.parse(record).status);
-    expect(new Set(statuses)).toEqual(new Set(['SUCCEEDED', 'DECLINED', 'PENDING', 'ERROR']));
+    const records = replies.filter(({ record }) => record !== '').map(({ record }) => JSON.parse(record));
+    for (const type of ['CARD', 'GOOGLE_PAY']) {
+      const own = records.filter(({ payment_method }) => payment_method.type === type);
+      const statuses = own.map(({ status }) => status);
+      expect(new Set(statuses)).toEqual(new Set(['SUCCEEDED', 'DECLINED', 'PENDING', 'ERROR']));
+    }
     const reasons = new Set(replies.map(({ reason }) => reason));
     for (const reason of [
       'INTERNAL_ERROR',
@@ -264,13 +350,13 @@ describe('after payments, refusals and failures with cards', () => {
 
   it('no response contains a card number, a security code or a key', () => {
     const answers = replies.map(({ raw, record }) => raw + record).join('\n');
-    expect(findings(answers, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
+    expect(findings(answers, SECRETS)).toEqual([]);
     expect(answers.replace(/content-length: \d+/g, '')).not.toMatch(CODE_ALONE);
   });
 
   it('no line of the log contains a card number, a security code, a key or a name, and nothing is printed', () => {
     const lines = [...server.logLines, ...printed].join('\n');
-    expect(findings(lines, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
+    expect(findings(lines, SECRETS)).toEqual([]);
     expect(lines.replace(/"(time|ms|pid)":\d+/g, '')).not.toMatch(CODE_ALONE);
     expect(lines).not.toMatch(/JORDAN|WHITFIELD|security_code|card_data/);
     expect(printed).toEqual([]);
@@ -279,21 +365,34 @@ describe('after payments, refusals and failures with cards', () => {
   it('no metric contains a card number or a key', async () => {
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
     expect(metrics).toContain('payments_total');
-    expect(findings(metrics, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
+    expect(findings(metrics, SECRETS)).toEqual([]);
   });
 
   it('no column of any table, including the provider’s ledger, contains a card number, code or key', async () => {
     const stored = await dump();
     expect(stored.length).toBeGreaterThan(100_000);
-    expect(findings(stored, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
+    expect(findings(stored, SECRETS)).toEqual([]);
     expect(stored).not.toMatch(CODE_ALONE);
     // The permitted digits of a card are there, so the search did read the records.
     for (const card of [APPROVED[0], STORED]) expect(stored).toContain(card?.slice(0, 8));
+  });
+
+  it('no webhook contains a card number, a security code, a key or a token', async () => {
+    await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(50), 10_000);
+    const messages = receiver.received.map(({ text, headers }) => text + JSON.stringify(headers)).join('\n');
+    expect(messages).toContain('GOOGLE_PAY');
+    expect(findings(messages, SECRETS)).toEqual([]);
   });
 
   it('a failure is logged with its stack', () => {
     const failures = server.logLines.filter((line) => line.includes('"42703"'));
     expect(failures.length).toBeGreaterThan(0);
     for (const line of failures) expect(line).toMatch(/"stack":\["at /);
+  });
+
+  it('no trace contains a card number, a security code, a key or a token', async () => {
+    await close();
+    expect(traces.join('\n')).toContain('provider call');
+    expect(findings(traces.join('\n'), SECRETS)).toEqual([]);
   });
 });

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import { type AttemptFacts, chargesCard, kindOf, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import {
+  type AttemptFacts,
+  type CardOptions,
+  chargesCard,
+  kindOf,
+  type PaymentAttempt,
+} from '#src/connectors/port/attempt.ts';
+import type { LocalMethod } from '#src/connectors/port/capabilities.ts';
 import type {
   CaptureOperation,
   LookedUp,
@@ -21,6 +28,10 @@ export type TestValues = {
   readonly declined?: TestCard & { readonly iso8583Code: string };
   /** The provider's payment method for redirected payers. */
   readonly walletType?: string;
+  /** A wallet's answer that the provider approves in its test environment. */
+  readonly walletToken?: { readonly type: string; readonly token: string };
+  /** true: each local method of the connection is tried. */
+  readonly triesLocalMethods?: true;
 };
 
 /** A test card. The number or the holder's name determines the provider's behaviour. */
@@ -48,14 +59,14 @@ const AMOUNT = 1_000n;
 const REDIRECT_TERM_MS = 30 * 60_000;
 
 /**
- * Calls a provider's test environment through its connection, at most a dozen times, and yields the expected and the
- * actual outcome of each call. If the provider completes an action later (such as a received capture), `pending` is
+ * Calls a provider's test environment through its connection, a few times for each way to pay, and yields the expected
+ * and the actual outcome of each call. If the provider completes an action later (such as a received capture), `pending` is
  * expected.
  */
 export async function* checkProvider(connection: ProviderConnection, values: TestValues): Checks {
   const isThere = (await connection.probe?.()) ?? false;
   yield compare('probe', ['answered'], isThere ? 'answered' : 'not answered: key, account or address');
-  const { approved, declined, walletType } = values;
+  const { approved, declined, walletType, walletToken } = values;
   if (approved) {
     yield* checkPurchase(connection, cardAttempt(values, approved, true));
     yield* checkAuthorization(connection, () => cardAttempt(values, approved, false));
@@ -65,9 +76,23 @@ export async function* checkProvider(connection: ProviderConnection, values: Tes
     const outcome = await connection.pay(cardAttempt(values, declined, true));
     yield compare('declined card', [`declined ${declined.iso8583Code}`], describeOutcome(outcome));
   }
+  if (walletToken) {
+    const { type, token } = walletToken;
+    const secret = { token: new Secret(token), lastFour: '' };
+    const attempt = {
+      ...factsOf(values),
+      method: { by: 'wallet_token', type, ...secret, ...PLAIN },
+    } as const;
+    yield compare(`token of ${type}`, ['approved'], describeOutcome(await connection.pay(attempt)));
+  }
   if (walletType !== undefined) {
     const method = { by: 'payer', type: walletType, show: 'page' } as const;
     yield* checkRedirect(connection, { ...factsOf(values), method });
+  }
+  if (values.triesLocalMethods) {
+    const { localMethods } = connection.capabilities;
+    for (const [type, local] of Object.entries(localMethods))
+      yield* checkLocalMethod(connection, type, local);
   }
 }
 
@@ -125,6 +150,75 @@ async function* checkRedirect(connection: ProviderConnection, attempt: PaymentAt
   yield compare('close of the redirect', ['expired', 'unknown'], describeOutcome(closed));
 }
 
+/** Checks a local method: its code or page, its repeat under the same key, and its close. Nobody pays it. */
+async function* checkLocalMethod(connection: ProviderConnection, type: string, local: LocalMethod): Checks {
+  let bankId = '';
+  if (local.needs.includes(BANK_ID)) {
+    const banks = (await connection.listBanks?.(type).catch(() => [])) ?? [];
+    yield compare(`banks of ${type}`, ['listed'], banks.length > 0 ? `listed: ${banks.length}` : 'none');
+    bankId = banks[0]?.id ?? '';
+  }
+  const attempt = localAttempt(type, local, bankId);
+  const made = await connection.pay(attempt);
+  yield compare(type, ['awaits_payer'], describeOutcome(made));
+  if (made.kind !== 'awaits_payer') return;
+  const again = await connection.pay(attempt);
+  const isSame = again.kind === 'awaits_payer' && again.reference === made.reference;
+  const repeat = isSame ? 'the first code' : `${describeOutcome(again)}, another code`;
+  yield compare(`the same ${type} under the same key`, ['the first code'], repeat);
+  if (!connection.lookUp) return;
+  const open = await connection.lookUp(lookUpOf(attempt, made.reference));
+  yield compare(`look-up of ${type} before anybody has paid`, ['awaits_payer'], describeOutcome(open));
+  if (!local.close) return;
+  const closed = await connection.lookUp({ ...lookUpOf(attempt, made.reference), close: true });
+  yield compare(`close of ${type}`, ['expired'], describeOutcome(closed));
+}
+
+const BANK_ID = 'payment_method.detail.bank_transfer.bank_id';
+
+/** Amounts of local methods in minor units, which are above the least ones. */
+const LOCAL_AMOUNTS: Readonly<Record<string, bigint>> = { COP: 2_000_000n };
+const LOCAL_AMOUNT = 10_000n;
+
+const PAYER = { firstName: 'Ana', lastName: 'Gómez', email: 'ana@example.com' };
+
+/** Further data of the test payers of each country, from public examples. */
+const LOCAL_PAYERS: Readonly<Record<string, MessageInitShape<typeof CustomerPayerSchema>>> = {
+  BR: {
+    document: { documentType: 'CPF', documentNumber: '19119119100' },
+    billingAddress: {
+      ...{ addressLine1: 'Avenida Paulista, 1578', neighborhood: 'Bela Vista', city: 'São Paulo' },
+      ...{ state: 'SP', zipCode: '01310200', country: 'BR' },
+    },
+  },
+  CO: {
+    document: { documentType: 'CC', documentNumber: '76262349' },
+    phone: { countryCode: '57', number: '3001234567' },
+    ipAddress: '203.0.113.7',
+    billingAddress: {
+      ...{ addressLine1: 'Carrera 7 # 11-27', neighborhood: 'La Candelaria', city: 'Bogotá' },
+      ...{ state: 'DC', zipCode: '111711', country: 'CO' },
+    },
+  },
+};
+
+function localAttempt(type: string, local: LocalMethod, bankId: string): PaymentAttempt {
+  const { countries, currencies, needs, expiry } = local;
+  const [country = '', currency = ''] = [countries[0], currencies[0]];
+  const facts = factsOf({ country, currency });
+  const category = needs.includes(BANK_ID) || type === 'PIX' ? 'BANK_TRANSFER' : 'TICKET';
+  return {
+    ...facts,
+    money: { minorUnits: LOCAL_AMOUNTS[currency] ?? LOCAL_AMOUNT, currency },
+    expiresAtMs: facts.createdAtMs + expiry.default * 60_000,
+    customerPayer: create(CustomerPayerSchema, { ...PAYER, ...LOCAL_PAYERS[country] }),
+    method: {
+      ...{ by: 'payer', type, show: 'instructions', category, bankId },
+      ...{ wantedExpiryMs: undefined, accountType: undefined },
+    },
+  };
+}
+
 const NONE: Outcome = { kind: 'not_sent', detail: 'the connector has no such call', because: 'turned_away' };
 
 /**
@@ -147,6 +241,17 @@ function describeOutcome(outcome: Outcome): string {
   return `${outcome.kind}${code}: ${said.join(' ')}${url}`;
 }
 
+/** Options of a plain purchase. */
+const PLAIN: CardOptions = {
+  capture: true,
+  verify: false,
+  installments: 1,
+  threeDSecureSetupId: undefined,
+  threeDSecure: undefined,
+  storedCredentials: undefined,
+  softDescriptor: '',
+};
+
 function cardAttempt(values: TestValues, card: TestCard, capture: boolean): PaymentAttempt {
   const { number, securityCode, ...open } = card;
   return {
@@ -154,13 +259,8 @@ function cardAttempt(values: TestValues, card: TestCard, capture: boolean): Paym
     method: {
       ...{ by: 'card', type: 'CARD' },
       card: { ...open, number: new Secret(number), securityCode: new Secret(securityCode) },
+      ...PLAIN,
       capture,
-      verify: false,
-      installments: 1,
-      threeDSecureSetupId: undefined,
-      threeDSecure: undefined,
-      storedCredentials: undefined,
-      softDescriptor: '',
     },
   };
 }
@@ -180,11 +280,7 @@ function factsOf({ currency, country }: TestValues): AttemptFacts {
     cancelUrl: 'https://example.com/canceled',
     notificationUrl: 'https://example.com/notifications',
     expiresAtMs: Date.now() + REDIRECT_TERM_MS,
-    customerPayer: create(CustomerPayerSchema, {
-      firstName: 'Ana',
-      lastName: 'Gómez',
-      email: 'ana@example.com',
-    }),
+    customerPayer: create(CustomerPayerSchema, PAYER),
     additionalData: undefined,
     taxes: undefined,
     metadata: [],

@@ -21,6 +21,11 @@ expectations. No real money moves; live keys are refused. The secrets come from 
 
 const CARD = { holderName: 'JORDAN WHITFIELD', expirationMonth: 3, expirationYear: 30, securityCode: '737' };
 
+/** An answer of Google Pay that contains Stripe's test token for a card. */
+const STRIPES_GOOGLE_PAY = JSON.stringify({
+  paymentMethodData: { tokenizationData: { token: JSON.stringify({ id: 'tok_visa', object: 'token' }) } },
+});
+
 /** Test cards and currencies of each provider, from their documentation. */
 const TEST_VALUES: Readonly<Record<string, TestValues>> = {
   adyen: {
@@ -28,16 +33,30 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
     country: 'NL',
     approved: { ...CARD, number: '4111111111111111' },
     declined: { ...CARD, number: '4111111111111111', holderName: 'NOT_ENOUGH_BALANCE', iso8583Code: '51' },
+    triesLocalMethods: true,
   },
-  'mercado-pago': { currency: 'ARS', country: 'AR', walletType: 'MERCADO_PAGO' },
+  'mercado-pago': { currency: 'ARS', country: 'AR', walletType: 'MERCADO_PAGO', triesLocalMethods: true },
   paypal: { currency: 'USD', country: 'US', walletType: 'PAYPAL' },
   stripe: {
     currency: 'USD',
     country: 'US',
     approved: { ...CARD, number: '4242424242424242' },
     declined: { ...CARD, number: '4000000000009995', iso8583Code: '51' },
+    walletToken: { type: 'GOOGLE_PAY', token: STRIPES_GOOGLE_PAY },
+    triesLocalMethods: true,
   },
 };
+
+/** Currencies of Mercado Pago's accounts, whose country the connection's settings name. */
+const CURRENCIES: Readonly<Record<string, string>> = {
+  ...{ AR: 'ARS', BR: 'BRL', CL: 'CLP', CO: 'COP', MX: 'MXN', PE: 'PEN', UY: 'UYU' },
+};
+
+/** Returns the test values for a connection: those of its account's country, if the account has one. */
+function valuesFor(values: TestValues, { settings }: ConnectionConfig): TestValues {
+  const country = typeof settings?.country === 'string' ? settings.country : values.country;
+  return { ...values, country, currency: CURRENCIES[country] ?? values.currency };
+}
 
 /** Error for a trial that did not run. The message gives the reason. */
 class TryError extends Error {}
@@ -95,7 +114,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
     if (!connection) throw new Error(`connection ${definition.id} was not opened`);
     print(`${definition.name} (${provider}), connection ${definition.id}: ${connection.identity}`);
     let differing = 0;
-    for await (const checked of checkProvider(connection, values)) {
+    for await (const checked of checkProvider(connection, valuesFor(values, definition))) {
       if (!checked.isAsBelieved) differing += 1;
       print(lineOf(checked));
     }

@@ -7,6 +7,7 @@ import {
   type CloseCheckoutPaymentRequest,
   type CreateCheckoutPaymentRequest,
 } from '#gen/payments/v1/checkout_service_pb.js';
+import type { PaymentMethodDetailInput } from '#gen/payments/v1/payment_method_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
@@ -124,12 +125,11 @@ function paymentRequest(
     const field = 'payment_method.detail.card.card_data.number';
     throw notAllowed(field, 'is not accepted here; create a one-time token for the card first');
   }
-  const option = kind?.case === 'card' && merchantsFeature(cardOptions(kind.value));
-  if (option)
-    throw notAllowed(
-      `payment_method.detail.card.${option}`,
-      'can only be set by the merchant; use CreatePayment',
-    );
+  const option = merchantsOption(kind);
+  if (option) {
+    const message = 'can only be set by the merchant; use CreatePayment';
+    throw notAllowed(`payment_method.detail.${kind?.case}.${option}`, message);
+  }
   if (customerPayer?.id) throw notAllowed('customer_payer.id', 'is set by the checkout session');
   if (paymentMethod?.vaultOnSuccess && !session.customerId) {
     throw notAllowed('payment_method.vault_on_success', 'requires a checkout session with a customer');
@@ -137,10 +137,6 @@ function paymentRequest(
   const { currency, minorUnits } = session;
   // In the session's own form, so that the request has the same hash with or without the amount.
   const own = { currency, value: toDecimal({ currency, minorUnits }) };
-  // Only the merchant may change a customer's stored data.
-  const payer = session.customerId
-    ? { browserInfo: customerPayer?.browserInfo, deviceFingerprints: customerPayer?.deviceFingerprints ?? [] }
-    : customerPayer;
   return create(CreatePaymentRequestSchema, {
     accountId: session.accountId,
     merchantOrderId: session.merchantOrderId,
@@ -150,8 +146,16 @@ function paymentRequest(
       amount && !isSameMoney(amount, session) ? { currency: amount.currency, value: amount.value } : own,
     checkout: { session: session.id },
     paymentMethod,
-    ...(customerPayer && { customerPayer: payer }),
+    ...(customerPayer && { customerPayer }),
   });
+}
+
+/** Returns the field of a card's or wallet token's detail that only merchants may set; undefined if there is none. */
+function merchantsOption(kind: PaymentMethodDetailInput['kind'] | undefined): string | undefined {
+  if (kind?.case === 'card') return merchantsFeature(cardOptions(kind.value));
+  if (kind?.case !== 'wallet' || !kind.value.paymentToken) return undefined;
+  const { verify, capture, softDescriptor, storedCredentials } = kind.value;
+  return merchantsFeature(cardOptions({ verify, capture, softDescriptor, storedCredentials }));
 }
 
 function isSameMoney({ currency, value }: CheckoutAmount, money: Money | undefined): boolean {

@@ -110,7 +110,11 @@ function chooseConnection(
     ...{ accountId, country, type, category: 'WALLET', workflow: 'DIRECT' },
     ...{ installments: 1, vaulted: true, time: deps.now() },
   });
-  const canTake = ({ id }: { readonly id: string }) => connections.get(id)?.enrollWallet !== undefined;
+  const canTake = ({ id }: { readonly id: string }) => {
+    const connection = connections.get(id);
+    // A wallet whose payments each have a token of their own has nothing to enroll.
+    return connection?.enrollWallet !== undefined && !connection.capabilities.walletTokens.includes(type);
+  };
   const chosen = router.choose(facts, drawSeed(accountId, customerId), canTake);
   if (!chosen) throw notAvailable('type', 'is not accepted by any route');
   const [first] = chosen.targets;

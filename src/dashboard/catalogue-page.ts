@@ -1,5 +1,6 @@
 import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
 import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import type { LocalMethod } from '#src/connectors/port/capabilities.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { routePicture, type ShownCatalogue } from './route-picture.ts';
 import { badge } from './show.ts';
@@ -35,10 +36,18 @@ function connections({ catalogue, connections: opened, health }: ShownCatalogue)
       can.verify && 'verify',
       can.installments && 'installments',
       can.challenge && '3-D Secure',
+      ...can.walletTokens.map((type) => `tokens of ${type}`),
+      ...Object.entries(can.localMethods).map(localMethod),
     ];
     return html`<tr><th scope="row">${id}<br><span class="quiet">${name}</span></th><td>${providerId}<br><span class="quiet">${connector}</span></td><td>${badge(health.get(id)?.state() ?? 'UNGUARDED')}</td><td>${offers ? offers.filter(Boolean).join(', ') : ''}</td></tr>`;
   });
   return html`<table class="lines"><thead><tr><th scope="col">Connection</th><th scope="col">Provider</th><th scope="col">Circuit</th><th scope="col">Offers</th></tr></thead><tbody>${rows}</tbody></table>`;
+}
+
+/** Describes a local method that a connection offers, such as "PIX (refunds: several, cancel)". */
+function localMethod([type, { refunds, close }]: [string, LocalMethod]): string {
+  const terms = [refunds !== 'none' && `refunds: ${refunds}`, close && 'cancel'].filter(Boolean);
+  return terms.length > 0 ? `${type} (${terms.join(', ')})` : type;
 }
 
 function types(all: readonly PaymentMethodType[]): Html {

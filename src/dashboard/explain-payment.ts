@@ -1,9 +1,11 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type Message, type MessageInitShape } from '@bufbuild/protobuf';
+import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type ExplainRouteRequest,
   ExplainRouteRequestSchema,
   type ExplainRouteResponse,
 } from '#gen/payments/v1/operator_service_pb.js';
+import type { PaymentMethodInputSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { passesLuhn } from '#src/luhn.ts';
@@ -17,6 +19,10 @@ export type MadeWith = {
   readonly idempotencyKey: string;
   /** false for a request that only authorizes. */
   readonly capture: boolean;
+  /** true: a card was charged, or the card behind a wallet's token. */
+  readonly chargesCard: boolean;
+  /** The time of the explanation, in milliseconds since the epoch. */
+  readonly nowMs: number;
 };
 
 /**
@@ -37,25 +43,14 @@ export async function explainPayment(
   }
 }
 
-function requestOf(payment: Payment, { idempotencyKey, capture }: MadeWith): ExplainRouteRequest {
-  const { paymentMethod, amount } = payment;
-  const kind = paymentMethod?.paymentMethodDetail?.kind;
-  const card = kind?.case === 'card' ? kind.value : undefined;
-  const { iin = '', numberLength } = card?.cardData ?? {};
+function requestOf(payment: Payment, made: MadeWith): ExplainRouteRequest {
+  const { amount } = payment;
   const [first] = payment.transactionsHistory;
-  const detail = card && {
-    kind: {
-      case: 'card' as const,
-      value: {
-        cardData: { ...STAND_IN, number: standInNumber(iin, numberLength ?? 16) },
-        capture,
-        installments: card.installments,
-        verify: card.verify,
-      },
-    },
-  };
+  const paymentMethod = methodOf(payment, made);
+  const kind = paymentMethod.detail?.kind;
+  const isLocal = kind?.case === 'bankTransfer' || kind?.case === 'ticket';
   return create(ExplainRouteRequestSchema, {
-    idempotencyKey: idempotencyKey.slice(0, 255),
+    idempotencyKey: made.idempotencyKey.slice(0, 255),
     payment: create(CreatePaymentRequestSchema, {
       accountId: payment.accountId,
       merchantOrderId: payment.merchantOrderId || 'unknown',
@@ -63,13 +58,57 @@ function requestOf(payment: Payment, { idempotencyKey, capture }: MadeWith): Exp
       country: payment.country,
       amount: { currency: amount?.currency ?? '', ...(amount?.value && { value: amount.value }) },
       workflow: payment.workflow,
-      paymentMethod: {
-        type: paymentMethod?.type ?? '',
-        ...(!card && { vaultedToken: paymentMethod?.vaultedToken ?? '' }),
-        ...(detail && { detail }),
-      },
+      paymentMethod,
+      // Connections say which data of the payer a local method needs.
+      ...(isLocal && payment.customerPayer && { customerPayer: payment.customerPayer }),
     }),
   });
+}
+
+type MethodInit = Exclude<MessageInitShape<typeof PaymentMethodInputSchema>, Message>;
+
+/** Rebuilds the payment method of the request, with stand-ins for what no record contains. */
+function methodOf(
+  { paymentMethod, createdAt }: Payment,
+  { capture, chargesCard, nowMs }: MadeWith,
+): MethodInit {
+  const { type = '', vaultedToken = '', paymentMethodDetail } = paymentMethod ?? {};
+  const kind = paymentMethodDetail?.kind;
+  switch (kind?.case) {
+    case 'card': {
+      const { cardData, installments, verify } = kind.value;
+      const number = standInNumber(cardData?.iin ?? '', cardData?.numberLength ?? 16);
+      const value = { cardData: { ...STAND_IN, number }, capture, installments, verify };
+      return { type, detail: { kind: { case: 'card', value } } };
+    }
+    case 'bankTransfer': {
+      const { bankId = '', accountType = '', expiresAt } = kind.value;
+      const value = { bankId, accountType, ...sameTerm(createdAt, expiresAt, nowMs) };
+      return { type, detail: { kind: { case: 'bankTransfer', value } } };
+    }
+    case 'ticket': {
+      const value = sameTerm(createdAt, kind.value.expiresAt, nowMs);
+      return { type, detail: { kind: { case: 'ticket', value } } };
+    }
+    default: {
+      if (!chargesCard) return { type, vaultedToken };
+      const { verify = false, storedCredentials: stored } = kind?.value ?? {};
+      const { reason = '', usage = '' } = stored ?? {};
+      const value = {
+        paymentToken: '{}',
+        capture,
+        verify,
+        ...(stored && { storedCredentials: { reason, usage } }),
+      };
+      return { type, detail: { kind: { case: 'wallet', value } } };
+    }
+  }
+}
+
+/** Returns an expiry that is as far from now as a record's is from its creation. */
+function sameTerm(createdAt: Timestamp | undefined, expiresAt: Timestamp | undefined, nowMs: number) {
+  if (!createdAt || !expiresAt) return {};
+  return { expiresAt: timestampFromMs(nowMs + timestampMs(expiresAt) - timestampMs(createdAt)) };
 }
 
 /** Placeholders for values that no condition uses. */

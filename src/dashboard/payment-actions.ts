@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type Payment,
   Payment_Status,
@@ -100,7 +101,13 @@ async function show(
   if (!story) throw notFound();
   const payment = decodeRecord(story.record);
   const account = await findAccount(database, accountId);
-  const made = { idempotencyKey: story.idempotencyKey, capture: story.transactions[0]?.capture ?? true };
+  const [first] = story.transactions;
+  const made = {
+    idempotencyKey: story.idempotencyKey,
+    capture: first?.capture ?? true,
+    chargesCard: first?.methodKind === 'CARD',
+    nowMs: timestampMs(deps.operations.now()),
+  };
   const content = paymentContent(
     {
       payment,

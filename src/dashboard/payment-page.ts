@@ -25,9 +25,10 @@ import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { explanation } from './explanation.ts';
 import { DASHBOARD } from './frame.ts';
 import { actionForms, keyNote, type Refused } from './payment-forms.ts';
-import { methodOf } from './payments-page.ts';
+import { categoryOf, methodOf } from './payments-page.ts';
 import type { Session } from './session.ts';
 import { badge, facts, money, shortened, time } from './show.ts';
+import { shownToPayer } from './shown-to-payer.ts';
 import { attemptsOf, webhookAddress } from './webhook-page.ts';
 
 /** The contents of a payment's page. */
@@ -57,7 +58,7 @@ ${message}
 <p>${badge(status)} ${subStatus === status ? NOTHING : badge(subStatus)}</p></div>
 ${facts([
   ['Order', payment.merchantOrderId],
-  ['Method', methodOf(payment)],
+  ['Method', html`${methodOf(payment)} <span class="quiet">${categoryOf(payment)}</span>`],
   // A purchase is captured at once, but its record shows 0, which would mislead here.
   ['Captured', isAuthorization && money(amount?.captured?.value, currency)],
   ['Refunded', money(amount?.refunded?.value, currency)],
@@ -71,12 +72,13 @@ ${facts([
 <section class="card"><h2>Why this route</h2>${why(view)}</section>
 </div><div>
 ${actionForms(view)}
+${shownToPayer(payment, view.story)}
 <section class="card"><h2>Payer</h2>${payer(view)}</section>
 <section class="card"><h2>Details</h2>${details(view)}</section>
 </div></div>`;
 }
 
-function why({ payment, way }: PaymentView): Html {
+function why({ payment, way, story }: PaymentView): Html {
   const { condition, smartRouting = false, monitors = false } = payment.routingRules ?? {};
   const asMade = condition
     ? html`<p>Route ${condition.id} <strong>${shortened(condition.name ?? '', 255)}</strong> took this payment${smartRouting ? ', choosing by weight or health' : ''}${monitors ? '; circuit breakers guard its targets' : ''}. ${shortened(condition.description ?? '', 255)}</p>`
@@ -84,9 +86,11 @@ function why({ payment, way }: PaymentView): Html {
   const now =
     way instanceof ServiceError
       ? html`<p>The catalogue in force would refuse this payment: ${way.message}</p>`
-      : explanation(way);
+      : html`${explanation(way)}${story.personalDataErasedAt ? ERASED : NOTHING}`;
   return html`${asMade}<details><summary>How the catalogue in force would route this payment now</summary>${now}</details>`;
 }
+
+const ERASED = html`<p class="quiet">The payer’s personal data was erased, so targets that need it are skipped here.</p>`;
 
 function payer({ payment: { customerPayer }, story: { personalDataErasedAt } }: PaymentView): Html {
   const { firstName, lastName, email, phone, document } = customerPayer ?? {};

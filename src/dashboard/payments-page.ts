@@ -1,4 +1,4 @@
-import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Status, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { firstTime, timeAfter } from '#src/payments/read/list-payments.ts';
 import { pageToken, readPageToken } from '#src/payments/read/page-token.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
@@ -27,6 +27,8 @@ export type SearchDeps = {
   readonly pageTokenKey: Uint8Array;
   /** Connections whose references are searched. */
   readonly connectionIds: () => readonly string[];
+  /** The types of payment methods in the catalogue. */
+  readonly methodTypes: () => readonly string[];
 };
 
 /** The search, as entered in the form. */
@@ -34,6 +36,8 @@ type Search = {
   readonly text: string;
   readonly by: string;
   readonly status: string;
+  /** payment_method.type. */
+  readonly method: string;
   readonly account: string;
   readonly from: string;
   readonly to: string;
@@ -62,6 +66,7 @@ export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page
     text: visit.query('text'),
     by: visit.query('by') || 'order',
     status: visit.query('status'),
+    method: visit.query('method'),
     account: visit.query('account'),
     from: visit.query('from'),
     to: visit.query('to'),
@@ -76,14 +81,14 @@ export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page
   }
   const content = html`<div class="heading"><h1>Payments</h1></div>
 ${missingNodes(deps.database).map((text) => notice('refused', text))}
-${searchForm(requested, accounts)}
+${searchForm(requested, accounts, deps.methodTypes())}
 ${refusal === undefined ? table(requested, found, accounts) : notice('refused', refusal)}
 ${pages(requested, found, visit.query('page') !== '')}`;
   return { title: 'Payments', section: '/payments', content, status: refusal === undefined ? 200 : 400 };
 }
 
 async function find(deps: SearchDeps, requested: Search, accounts: Accounts, page: string): Promise<Found> {
-  const { text, by, status, account } = requested;
+  const { text, by, status, method, account } = requested;
   if (isUuid(text)) {
     const named = oneOf(await findOrRefuse(findPaymentsById(deps.database, text)));
     // Merchants' orders and references may be UUIDs too.
@@ -101,6 +106,7 @@ async function find(deps: SearchDeps, requested: Search, accounts: Accounts, pag
     accountIds,
     merchantOrderId: by === 'order' && text !== '' ? text : undefined,
     cardLastFour: by === 'last_four' && text !== '' ? text : undefined,
+    methodType: method || undefined,
     status: STATUSES.includes(status) ? status : undefined,
     from: firstTime('from', minute(requested.from, ':00Z')),
     before: timeAfter('to', minute(requested.to, ':59.999999Z')),
@@ -140,11 +146,14 @@ function refuse(message: string): ServiceError {
   return new ServiceError('INVALID_PARAMETERS', message);
 }
 
-function searchForm(requested: Search, accounts: Accounts): Html {
+function searchForm(requested: Search, accounts: Accounts, types: readonly string[]): Html {
+  // A type that has left the catalogue stays chosen.
+  const methods = new Set([...types, requested.method].filter(Boolean));
   return html`<form class="card filters" method="get" action="${DASHBOARD}/payments" role="search">
 <div class="grow"><label for="text">Search for</label><input id="text" name="text" type="search" value="${requested.text}" maxlength="255" autocomplete="off" spellcheck="false"></div>
 <div><label for="by">In</label><select id="by" name="by">${BY.map(([value, name]) => option(value, name, requested.by))}</select></div>
 <div><label for="status">Status</label><select id="status" name="status">${option('', 'Any', requested.status)}${STATUSES.map((name) => option(name, name.replaceAll('_', ' '), requested.status))}</select></div>
+<div><label for="method">Method</label><select id="method" name="method">${option('', 'Any', requested.method)}${[...methods].map((name) => option(name, shortened(name.replaceAll('_', ' '), 60), requested.method))}</select></div>
 <div><label for="account">Account</label>${accountField(requested.account, accounts)}</div>
 <div class="moment"><label for="from">From (UTC)</label><input id="from" name="from" type="datetime-local" value="${requested.from}"></div>
 <div class="moment"><label for="to">To (UTC)</label><input id="to" name="to" type="datetime-local" value="${requested.to}"></div>
@@ -195,7 +204,7 @@ function row({ id, accountId, record }: FoundPayment, account: string): Html {
   return html`<tr><th scope="row"><a href="${DASHBOARD}/payments/${accountId}/${id}">${shortened(payment.merchantOrderId, 40) || 'no order'}</a><br><code class="quiet">${id}</code></th>
 <td class="number">${money(amount?.value?.value, amount?.currency ?? '')}</td>
 <td class="nowrap">${badge(Payment_Status[payment.status] ?? '')}</td>
-<td>${shortened(methodOf(payment), 60)}</td>
+<td>${shortened(methodOf(payment), 60)}<br><span class="quiet">${categoryOf(payment)}</span></td>
 <td>${shortened(transactions?.connectionData?.id ?? '', 60)}</td>
 <td>${shortened(account, 40)}</td>
 <td class="nowrap">${time(payment.createdAt)}</td></tr>`;
@@ -207,6 +216,11 @@ export function methodOf({ paymentMethod }: ReturnType<typeof decodeRecord>): st
   const card = kind?.case === 'card' ? kind.value.cardData : undefined;
   if (!card) return (paymentMethod?.type ?? '').replaceAll('_', ' ');
   return `${card.brand?.replaceAll('_', ' ') || 'Card'} ···· ${card.lfd ?? ''}`;
+}
+
+/** Returns the category of a payment's method in words, such as "bank transfer". */
+export function categoryOf({ transactions }: ReturnType<typeof decodeRecord>): string {
+  return (Transaction_Category[transactions?.category ?? 0] ?? '').toLowerCase().replaceAll('_', ' ');
 }
 
 function pages(requested: Search, { next }: Found, isLater: boolean): Html {

@@ -50,7 +50,7 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   'payments.v1.ProviderData': [
     ...['id', 'transaction_id', 'account_id', 'status', 'sub_status', 'status_detail', 'response_message'],
     ...['response_code', 'third_party_transaction_id', 'iso8583_response_code', 'iso8583_response_message'],
-    ...['merchant_advice_code', 'merchant_advice_code_message'],
+    ...['merchant_advice_code', 'merchant_advice_code_message', 'amount_received'],
   ],
   'payments.v1.PaymentMethod': [
     ...['type', 'vaulted_token', 'vault_on_success', 'parent_payment_method_type', 'payment_method_detail'],
@@ -58,7 +58,7 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   'payments.v1.TransactionPaymentMethod': [
     ...['type', 'vaulted_token', 'vault_on_success', 'parent_payment_method_type', 'detail'],
   ],
-  'payments.v1.PaymentMethodDetail': ['card', 'wallet'],
+  'payments.v1.PaymentMethodDetail': ['card', 'wallet', 'bank_transfer', 'ticket'],
   'payments.v1.Card': [
     ...['verify', 'capture', 'installments', 'installments_plan_id', 'first_installment_deferral'],
     ...['installments_type', 'installment_amount', 'soft_descriptor', 'authorization_code'],
@@ -79,7 +79,15 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
       'installments_plan_id',
       'first_installment_deferral',
     ],
-    ...['installments_type', 'installment_amount'],
+    ...['installments_type', 'installment_amount', 'soft_descriptor', 'stored_credentials'],
+  ],
+  // The numbers by which a bank or a network finds the money. The payer's bank is personal.
+  'payments.v1.BankTransfer': [
+    ...['bank_name', 'bank_account', 'bank_account_2', 'reference', 'retrieval_reference_number'],
+    ...['acquirer_reference_number', 'expires_at'],
+  ],
+  'payments.v1.Ticket': [
+    ...['type', 'date_of_expiration', 'provider_number', 'provider_barcode', 'provider_format', 'expires_at'],
   ],
 };
 

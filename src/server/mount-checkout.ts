@@ -62,7 +62,8 @@ export function checkoutPath({ checkout }: Payment, cookies: string | undefined)
   return `/checkout/${checkout.session}${isLanguage(left) ? `?lang=${left}` : ''}`;
 }
 
-function mountAsset(app: FastifyInstance, name: string, type: string): void {
+/** Mounts a file of `web/assets`. */
+export function mountAsset(app: FastifyInstance, name: string, type: string): void {
   const file = join(CHECKOUT_DIR, 'src/web/assets', name);
   mountFile(app, `/checkout/assets/${name}`, () => staticFile(type, readFileSync(file)));
 }

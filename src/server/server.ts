@@ -32,6 +32,7 @@ import { createInFlight, type InFlight } from './in-flight.ts';
 import { mountApi } from './mount-api.ts';
 import { mountCheckout } from './mount-checkout.ts';
 import { mountPages } from './mount-pages.ts';
+import { mountPayPage } from './mount-pay-page.ts';
 import { mountProviders } from './mount-providers.ts';
 import { mountSandbox } from './mount-sandbox.ts';
 import { createObservers, type Observers } from './observers.ts';
@@ -202,6 +203,7 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
     checkoutPage: config.checkoutPage,
     share,
   });
+  mountPayPage(app, deps, share);
   if (config.checkoutPage) mountCheckout(app, deps, { ofSandbox: config.sandbox, share });
   mountPages(app, config);
   if (config.dashboard) {
@@ -299,6 +301,7 @@ export function dashboardDeps(config: Config, { inFlight, ...given }: Given): Da
     pageTokenKey: operations.pageTokenKey,
     connections: () => opened().reachable,
     connectionIds: () => [...opened().reachable.keys()],
+    methodTypes: () => [...opened().types.keys()],
     explain: async (request) => (await explainRoute(request, undefined)).message,
     track: inFlight.track,
     keys: { operate: config.operatorKeys, read: config.operatorReadKeys },

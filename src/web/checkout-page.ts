@@ -82,6 +82,7 @@ export function renderDeadEnd(kind: CheckoutDeadEnd, language: Language, backUrl
   return page(language, { title, content, foot: languageLinks(language, texts), head: [] });
 }
 
+/** Parts of a page: its title, and markup for its content, its foot and its head. */
 type Parts = {
   readonly title: string;
   readonly content: string;
@@ -89,7 +90,8 @@ type Parts = {
   readonly head: readonly string[];
 };
 
-function page(language: Language, { title, content, foot, head }: Parts): string {
+/** Renders a page in the style of the checkout. */
+export function page(language: Language, { title, content, foot, head }: Parts): string {
   return `<!doctype html>
 <html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title><link rel="stylesheet" href="/checkout/assets/checkout.css">${head.join('')}</head>
 <body><main>${content}</main>${foot}</body></html>`;
@@ -169,7 +171,8 @@ function installments({ amount, maxInstallments }: Checkout, i: number, texts: C
   return `<div class="field wide"><label for="installments-${i}">${escapeHtml(texts.installments)}</label><select id="installments-${i}"><option value="1">${escapeHtml(fill(texts.once, { amount }))}</option>${options.join('')}</select></div>`;
 }
 
-function languageLinks(current: Language, texts: CheckoutTexts): string {
+/** Renders links to the same page in the other languages. */
+export function languageLinks(current: Language, texts: CheckoutTexts): string {
   const links = Object.entries(LANGUAGES).map(
     ([code, name]) =>
       `<li><a href="?lang=${code}" lang="${code}"${code === current ? ' aria-current="true"' : ''}>${name}</a></li>`,

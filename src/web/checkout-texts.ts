@@ -30,9 +30,13 @@ export const CHECKOUT_TEXTS: Readonly<Record<Language, CheckoutTexts>> = {
 
 /**
  * Chooses the language: the requested one, else the one preferred by `accept-language` (RFC 9110, 12.5.4), else
- * English.
+ * another, by default English.
  */
-export function chooseLanguage(asked: unknown, acceptLanguage: string | undefined): Language {
+export function chooseLanguage(
+  asked: unknown,
+  acceptLanguage: string | undefined,
+  otherwise: Language = 'en',
+): Language {
   if (isLanguage(asked)) return asked;
   const accepted = (acceptLanguage ?? '')
     .split(',', 20)
@@ -43,7 +47,7 @@ export function chooseLanguage(asked: unknown, acceptLanguage: string | undefine
     })
     .filter(({ quality }) => quality > 0)
     .sort((a, b) => b.quality - a.quality);
-  return accepted.map(({ language }) => language).find(isLanguage) ?? 'en';
+  return accepted.map(({ language }) => language).find(isLanguage) ?? otherwise;
 }
 
 /** Reports whether a value is the code of a language of the checkout page. */

@@ -23,6 +23,7 @@ export const GUIDES: readonly Guide[] = [
     sections: ['Receiving events', 'Repeating a call safely', 'What is not promised'],
   },
   { name: 'retries', title: 'Retries and promises', file: 'retries-and-promises.md' },
+  { name: 'local-methods', title: 'Local methods', file: 'local-methods.md' },
   { name: 'limits', title: 'Limits', file: 'limits.md' },
 ];
 

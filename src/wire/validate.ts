@@ -41,6 +41,7 @@ const FORMS: ReadonlyMap<string, string> = new Map([
   ['^[0-9]{8,19}$', '8 to 19 digits, without spaces or dashes'],
   ['^[0-9]{4,8}$', '4 to 8 digits'],
   ['^[0-9]{3,4}$', '3 or 4 digits'],
+  ['^[0-9]{4}$', '4 digits'],
   ['^[0-9]{1,2}$', '1 or 2 digits'],
   ['^[+]?[0-9]{1,7}$', '1 to 7 digits, with or without a leading plus sign'],
   ['^[A-Z][A-Z0-9_]{0,254}$', 'up to 255 capital letters, digits and underscores, beginning with a letter'],

@@ -110,7 +110,7 @@ describe('errors of the route command', () => {
     ],
     [
       'a type that is not offered',
-      withField(cardPayment(CARD), 'payment_method.type', 'PIX'),
+      withField(cardPayment(CARD), 'payment_method.type', 'CHEQUE'),
       'PAYMENT_METHOD_NOT_AVAILABLE',
       '  payment_method.type: is not offered',
     ],

@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tryProvider } from '#tools/try-provider.ts';
+import { startFakeMercadoPago } from '../connectors/mercado-pago/fake-mercado-pago.ts';
 import { FAKE_SECRETS, startFakeProviders } from '../support/fake-providers.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'try-provider-'));
@@ -30,10 +31,20 @@ async function tried(
 }
 
 it.each([
-  ['adyen', ['purchase', 'refund of a second part', 'capture of half the amount', 'cancel', 'declined card']],
+  [
+    'adyen',
+    [
+      ...['purchase', 'refund of a second part', 'capture of half the amount', 'cancel', 'declined card'],
+      ...['PIX', 'BOLETO', 'OXXO', 'PSE'].flatMap((type) => [type, `the same ${type} under the same key`]),
+    ],
+  ],
   [
     'stripe',
-    ['look-up by our id alone', 'close of a purchase that was never sent', 'capture of half the amount'],
+    [
+      ...['look-up by our id alone', 'close of a purchase that was never sent', 'capture of half the amount'],
+      ...['token of GOOGLE_PAY', 'PIX', 'the same SPEI under the same key', 'close of BOLETO'],
+      'look-up of OXXO before anybody has paid',
+    ],
   ],
   ['paypal', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
   ['mercado-pago', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
@@ -45,6 +56,35 @@ it.each([
     expect(differing).toBe(0);
     for (const name of ['probe', ...names]) expect(lines.join('\n')).toContain(`ok       ${name}: `);
     expect(lines.at(-1)).toBe('Everything is as expected.');
+  },
+);
+
+it.each([
+  ['BR', 'BRL', ['PIX', 'the same BOLETO under the same key', 'close of PIX']],
+  ['CO', 'COP', ['banks of PSE', 'PSE', 'look-up of EFECTY before anybody has paid', 'close of EFECTY']],
+  ['MX', 'MXN', ['OXXO']],
+])(
+  'try-provider tries the local methods of a Mercado Pago account in %s',
+  async (country, currency, names) => {
+    const fake = await startFakeMercadoPago(currency);
+    const file = join(home, `${country}.yaml`);
+    const example = readFileSync(
+      join(import.meta.dirname, '../../config/examples/mercado-pago.yaml'),
+      'utf8',
+    );
+    writeFileSync(
+      file,
+      example.replace('country: BR\n', `country: ${country}\n      base_url: ${fake.url}\n`),
+    );
+    try {
+      const { differing, lines } = await tried('mercado-pago', { catalogue: file });
+      expect(lines.filter((line) => line.startsWith('DIFFERS'))).toEqual([]);
+      expect(differing).toBe(0);
+      for (const name of ['payer redirected', ...names])
+        expect(lines.join('\n')).toContain(`ok       ${name}: `);
+    } finally {
+      await fake.close();
+    }
   },
 );
 

@@ -11,14 +11,24 @@ const TABLE = join(import.meta.dirname, '../../docs/providers/README.md');
 const BY_SETTING = 'if configured';
 
 /** A connection of each real provider with every optional capability switched on, and one with none. */
-const SETTINGS: Readonly<Record<string, { readonly least: JsonObject; readonly most: JsonObject }>> = {
+type Settings = {
+  readonly least: JsonObject;
+  readonly most: JsonObject;
+  /** Accounts that have other local methods than that of `least`. */
+  readonly accounts?: readonly JsonObject[];
+};
+const SETTINGS: Readonly<Record<string, Settings>> = {
   adyen: {
     least: { base_url: 'https://checkout-test.adyen.com', merchant_account: 'Shop' },
     most: { installments: true, redirect_methods: { IDEAL: 'ideal' } },
   },
-  'mercado-pago': { least: { country: 'AR' }, most: {} },
+  'mercado-pago': {
+    least: { country: 'AR' },
+    most: {},
+    accounts: [{ country: 'BR' }, { country: 'MX' }, { country: 'CO' }],
+  },
   paypal: { least: {}, most: { webhook_ids: ['8PT597110X687430LKGECATA'] } },
-  stripe: { least: {}, most: { installments: true } },
+  stripe: { least: {}, most: { installments: true, apple_pay_tokens: true } },
 };
 const SECRETS: Readonly<Record<string, readonly (keyof typeof FAKE_SECRETS)[]>> = {
   adyen: ['ADYEN_API_KEY', 'ADYEN_HMAC_KEY'],
@@ -44,6 +54,19 @@ function open(name: string, settings: JsonObject): ProviderConnection {
   opened.push(connection);
   return connection;
 }
+
+/** Names of types in the table, in its order. */
+const TYPES: Readonly<Record<string, string>> = {
+  ...{ PIX: 'Pix', BOLETO: 'boleto', OXXO: 'OXXO', SPEI: 'SPEI', PSE: 'PSE', EFECTY: 'Efecty' },
+  ...{ APPLE_PAY: 'Apple Pay', GOOGLE_PAY: 'Google Pay' },
+};
+
+/** Rows that list types, read from a connection. */
+const TYPE_ROWS: Readonly<Record<string, (connection: ProviderConnection) => readonly string[]>> = {
+  '[local methods](../local-methods.md#methods-and-providers)': ({ capabilities }) =>
+    Object.keys(capabilities.localMethods),
+  'tokens of wallets': ({ capabilities }) => capabilities.walletTokens,
+};
 
 /** Rows of the table: each capability, read from a connection. */
 const ROWS: Readonly<Record<string, (connection: ProviderConnection) => boolean | string>> = {
@@ -77,11 +100,34 @@ function cell(name: string, read: (connection: ProviderConnection) => boolean | 
   return value === true ? 'yes' : String(value);
 }
 
+function typesCell(name: string, read: (connection: ProviderConnection) => readonly string[]): string {
+  const { least = {}, most = {}, accounts = [] } = SETTINGS[name] ?? {};
+  const plain = [least, ...accounts].flatMap((settings) => read(open(name, settings)));
+  const all = [...plain, ...read(open(name, { ...least, ...most }))];
+  const inWords = (types: readonly string[]) =>
+    Object.keys(TYPES)
+      .flatMap((type) => (types.includes(type) ? [TYPES[type]] : []))
+      .join(', ');
+  const further = inWords(all.filter((type) => !plain.includes(type)));
+  return [inWords(plain), further && `${further} ${BY_SETTING}`].filter(Boolean).join('; ') || '–';
+}
+
 it("docs/providers/README.md lists the connectors' actual capabilities", () => {
   const names = CONNECTORS.map(({ name }) => name).filter((name) => name !== 'sandbox');
-  const rows = Object.entries(ROWS).map(
-    ([row, read]) => `| ${row} | ${names.map((name) => cell(name, read)).join(' | ')} |`,
+  const rowOf = (row: string, cells: readonly string[]) => `| ${row} | ${cells.join(' | ')} |`;
+  const rows = Object.entries(ROWS).map(([row, read]) =>
+    rowOf(
+      row,
+      names.map((name) => cell(name, read)),
+    ),
   );
+  const typeRows = Object.entries(TYPE_ROWS).map(([row, read]) =>
+    rowOf(
+      row,
+      names.map((name) => typesCell(name, read)),
+    ),
+  );
+  rows.splice(2, 0, ...typeRows);
   const documented = readFileSync(TABLE, 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('| ') && !line.startsWith('| |'));

@@ -11,7 +11,12 @@ const ENVIRONMENT: Readonly<Record<string, string>> = FAKE_SECRETS;
 
 it.each([
   ['adyen', 'adyen-main', { methods: ['CARD', 'PAYER_PAGE'], installments: false }, undefined],
-  ['mercado-pago', 'mercado-pago-ar', { methods: ['PAYER_PAGE'], refunds: 'several' }, expect.any(Function)],
+  [
+    'mercado-pago',
+    'mercado-pago-br',
+    { methods: ['PAYER_PAGE'], localMethods: { PIX: {}, BOLETO: {} }, refunds: 'several' },
+    expect.any(Function),
+  ],
   ['paypal', 'paypal-main', { methods: ['PAYER_PAGE'], refunds: 'several' }, expect.any(Function)],
   [
     'stripe',

@@ -253,7 +253,7 @@ describe('the payment methods of a checkout session', () => {
     return json.map((method: { type: string }) => method.type);
   };
 
-  it('a checkout session offers cards and the redirect wallets of its country and currency', async () => {
+  it('a checkout session offers cards, and the redirect wallets and tickets of its country and currency', async () => {
     const inColombia = { country: 'CO', amount: { currency: 'COP', value: 9000 } };
     expect(await offered(inColombia)).toEqual([
       'CARD',
@@ -261,6 +261,7 @@ describe('the payment methods of a checkout session', () => {
       'WALLET_B',
       'WALLET_D',
       'WALLET_E',
+      'EFECTY',
     ]);
     expect(await offered({ country: 'DE', amount: { currency: 'EUR', value: 9 } })).toEqual([
       'CARD',

@@ -223,6 +223,8 @@ describe('wallet enrollments', () => {
   it.each([
     ['PAYMENT_METHOD_NOT_AVAILABLE', 'type', { type: 'WALLET_B' }],
     ['PAYMENT_METHOD_NOT_AVAILABLE', 'type', { type: 'NOTHING' }],
+    ['PAYMENT_METHOD_NOT_AVAILABLE', 'type', { type: 'PIX' }],
+    ['OPERATION_NOT_SUPPORTED', 'type', { type: 'GOOGLE_PAY' }],
     ['PAYMENT_METHOD_NOT_AVAILABLE', 'country', { country: 'US' }],
     ['INVALID_PARAMETERS', 'country', { country: undefined }],
     ['INVALID_PARAMETERS', 'card_data', { card_data: cardData() }],

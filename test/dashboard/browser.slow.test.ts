@@ -165,15 +165,9 @@ describe('hostile text in the browser', () => {
     await tables.query('UPDATE delivery SET error = $1, response_status = 500', [HOSTILE]);
     await tables.query('UPDATE payment SET idempotency_key = $1 WHERE id = $2', [HOSTILE, paid.id]);
     await tables.query('UPDATE transaction SET reference = $1 WHERE payment_id = $2', [HOSTILE, paid.id]);
-    const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [paid.id]);
-    const record = decodeRecord(row?.record as Buffer);
-    fillTexts(
-      PaymentSchema,
-      record,
-      HOSTILE + 'x'.repeat(100_000),
-      new Set(['id', 'account_id', 'currency', 'split']),
-    );
-    await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(record), paid.id]);
+    const pix = await merchant.payByPix();
+    await fillRecord(paid.id, HOSTILE + 'x'.repeat(100_000));
+    await fillRecord(pix.id, `https://x/${HOSTILE}`);
     await operator.post(`${pathOf(paid)}/refund`, { amount: HOSTILE, key: HOSTILE, reason: HOSTILE });
 
     const requested: string[] = [];
@@ -195,6 +189,7 @@ describe('hostile text in the browser', () => {
       for (const path of [
         ...PAGES,
         pathOf(paid),
+        pathOf(pix),
         `/webhooks/${ACCOUNT_ONE}/${id}`,
         search,
         `/audit?account=${ACCOUNT_ONE}`,
@@ -218,9 +213,18 @@ describe('hostile text in the browser', () => {
   });
 });
 
+/** Replaces every text of a payment's record. */
+async function fillRecord(id: string, text: string): Promise<void> {
+  const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [id]);
+  const record = decodeRecord(row?.record as Buffer);
+  fillTexts(PaymentSchema, record, text, new Set(['id', 'account_id', 'currency', 'split']));
+  await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(record), id]);
+}
+
 it('axe finds no fault on any page, in light and dark, on a desktop and on a phone', async () => {
   const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   const [held, webhookPath] = [await merchant.authorize(), await deliveredWebhook()];
+  const pix = await merchant.payByPix();
   await fresh(async (page) => {
     await enter(page, server, SANDBOX_OPERATOR_KEY);
     for (const [scheme, width] of [
@@ -232,6 +236,7 @@ it('axe finds no fault on any page, in light and dark, on a desktop and on a pho
       for (const path of [
         ...PAGES,
         pathOf(held),
+        pathOf(pix),
         webhookPath,
         '/payments?text=nothing',
         '/payments?page=wrong',
@@ -256,10 +261,11 @@ it('only figures scroll sideways on a phone of 360 px, and no field cuts off its
   const held = await merchant.authorize();
   await operator.post(`${pathOf(held)}/capture`, { amount: '6.00', key: 'of-a-phone' });
   const webhookPath = await deliveredWebhook();
+  const pix = await merchant.payByPix();
   await fresh(async (page) => {
     await page.setViewport({ width: 360, height: 700 });
     await enter(page, server, SANDBOX_OPERATOR_KEY);
-    for (const path of [...PAGES, pathOf(held), webhookPath, `/audit?account=${ACCOUNT_ONE}`]) {
+    for (const path of [...PAGES, pathOf(held), pathOf(pix), webhookPath, `/audit?account=${ACCOUNT_ONE}`]) {
       await page.goto(`${server.url}/dashboard${path}`);
       const cut = await page.$$eval('body *', (all) =>
         all

@@ -112,6 +112,30 @@ describe('the search', () => {
     expect(await found({ text: '0002', by: 'last_four', status: 'SUCCEEDED' })).toEqual([]);
   });
 
+  it('the search finds payments by method, and by method with other filters, and shows the category', async () => {
+    const pix = await merchant.call('/v1/payments', {
+      ...cardPayment(),
+      ...{ merchant_order_id: '1002', merchant_reference: 'pix-7', country: 'BR' },
+      ...{ amount: { currency: 'BRL', value: 52 }, payment_method: { type: 'PIX' }, workflow: 'REDIRECT' },
+    });
+    const cards = [other.id, declined.id, first.id];
+    const { ids, text } = await search({ method: 'PIX' });
+    expect(ids).toEqual([pix.id]);
+    expect(text).toMatch(/PIX<br><span class="quiet">bank transfer</);
+    expect(text).toMatch(/<option value="GOOGLE_PAY">GOOGLE PAY<.*<option value="PIX" selected>PIX</);
+    expect(await found({ method: 'CARD' })).toEqual(cards);
+    expect(await found({ method: 'CARD', status: 'DECLINED' })).toEqual([declined.id]);
+    expect(await found({ method: 'PIX', text: '1001', by: 'order' })).toEqual([]);
+    expect(await found({ method: 'PIX', status: 'READY_TO_PAY', text: '1002', by: 'order' })).toEqual([
+      pix.id,
+    ]);
+    expect(await found({ method: 'PIX', text: 'pix-7', by: 'reference' })).toEqual([pix.id]);
+    expect(await found({ method: 'CARD', text: 'pix-7', by: 'reference' })).toEqual([]);
+    expect((await search({ method: 'GONE' })).text).toContain('<option value="GONE" selected>');
+    await tables.query('DELETE FROM transaction WHERE payment_id = $1', [pix.id]);
+    await tables.query('DELETE FROM payment WHERE id = $1', [pix.id]);
+  });
+
   it('the search finds payments by status and time range', async () => {
     expect(await found({ status: 'DECLINED' })).toEqual([declined.id]);
     const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 16);
@@ -190,12 +214,25 @@ it.skipIf(process.env.CITUS_URL)(
       { merchantOrderId: 'a' },
       { cardLastFour: '1111' },
       { cardLastFour: '1111', status: 'DECLINED' },
+      { methodType: 'CARD' },
+      { methodType: 'PIX' },
+      { methodType: 'PIX', status: 'DECLINED' },
     ]) {
-      const all = { merchantOrderId: undefined, cardLastFour: undefined, status: undefined };
+      const all = {
+        merchantOrderId: undefined,
+        cardLastFour: undefined,
+        methodType: undefined,
+        status: undefined,
+      };
       await statements.searchPayments(recorder, { ...ofOne, ...all, ...over }, undefined);
     }
     await statements.findPaymentsById(recorder, randomUUID());
-    await statements.findPaymentsByReference(recorder, { ...ofOne, status: undefined }, ['sandbox-one'], 'a');
+    await statements.findPaymentsByReference(
+      recorder,
+      { ...ofOne, methodType: undefined, status: undefined },
+      ['sandbox-one'],
+      'a',
+    );
     await tables.query('SET enable_seqscan = off');
     for (const { name, text } of texts) {
       const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${text}`);

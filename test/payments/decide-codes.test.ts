@@ -7,7 +7,7 @@ import {
   ProviderDataSchema,
   Transaction_Category,
 } from '#gen/payments/v1/payment_pb.js';
-import { alarmingOutcome } from '#src/connectors/kit/provider-answer.ts';
+import { alarmingOutcome, unknownOutcome } from '#src/connectors/kit/provider-answer.ts';
 import type { Instructions, Outcome } from '#src/connectors/port/outcome.ts';
 import { type CheckTerms, decide, type Found, isLastCheck } from '#src/payments/check/decide.ts';
 import { codePauseS } from '#src/payments/model/schedule.ts';
@@ -69,6 +69,9 @@ const alarmsOf = (state: PaymentState, outcome: Outcome) => {
   return typeof change === 'string' ? change : change.moneyAlarms;
 };
 
+/** A code whose creation has no known outcome. */
+const UNSEEN = applied(claimedCode(), unknownOutcome('cut off')).state;
+
 describe('the check of a code', () => {
   it.each([
     ['at first after a minute', 0, HOUR_MS, 60],
@@ -113,6 +116,33 @@ describe('the check of a code', () => {
       open(HOUR_MS + 10 * DAY_MS),
       NO_LOOK_UP,
       { kind: 'write', report: { outcome: { kind: 'expired' } } },
+      NO_LOOK_UPS,
+    ],
+    [
+      'a code whose answer was lost without look-up stays unknown',
+      open(HOUR_MS + 10 * DAY_MS - 1, UNSEEN),
+      NO_LOOK_UP,
+      { kind: 'nothing' },
+      NO_LOOK_UPS,
+    ],
+    [
+      'a code whose answer was lost without look-up ends ten days after its time, since nobody can pay it',
+      open(HOUR_MS + 10 * DAY_MS, UNSEEN),
+      unknownOutcome('the provider accepted the cancel request'),
+      { kind: 'write', report: { outcome: { kind: 'expired' } } },
+      NO_LOOK_UPS,
+    ],
+    [
+      'a code whose answer was lost is never ended by a clock where it can be looked up',
+      open(HOUR_MS + 50 * DAY_MS, UNSEEN),
+      unknownOutcome('no answer'),
+      { kind: 'nothing' },
+    ],
+    [
+      'a payer who came back without a result may have paid, and never expires',
+      open(HOUR_MS + 50 * DAY_MS, created(PENDING)),
+      NO_LOOK_UP,
+      { kind: 'nothing' },
       NO_LOOK_UPS,
     ],
   ])('%s', (_what, own, outcome, decision, terms = TERMS) => {

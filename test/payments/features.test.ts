@@ -101,6 +101,18 @@ describe('lacksOf', () => {
     expect(lacksOf(card({ threeDSecure }), cannot)).toMatchObject([{ field: `${CARD}.three_d_secure` }]);
   });
 
+  it('a wallet that pays with a token lacks it, unless it was enrolled', () => {
+    const can: Capabilities = { ...ALL, walletTokens: ['WALLET'] };
+    const missing = lacksOf(WALLET, can);
+    expect(missing).toEqual([
+      { field: 'payment_method.detail.wallet.payment_token', what: 'WALLET payments', isMissing: true },
+    ]);
+    expect(notOffered(missing).fields).toMatchObject([{ code: 'REQUIRED' }]);
+    const enrolled = create(CreatePaymentRequestSchema, { paymentMethod: { vaultedToken: 't' } });
+    expect(lacksFor(WALLET, enrolled, can, 0)).toEqual([]);
+    expect(lacksOf({ ...WALLET, type: 'OTHER' }, can)).toEqual([]);
+  });
+
   it('lacksOf asks only cards for the features of cards', () => {
     const can: Capabilities = { ...CARDS_ONLY, methods: ALL.methods };
     expect([WALLET, PAGE].map((method) => lacksOf(method, can))).toEqual([[], []]);

@@ -299,6 +299,15 @@ describe('a connection for a local method', () => {
     });
   });
 
+  it('lacks a bank that its provider does not have', () => {
+    const banks = { ...can, localMethods: { ...can.localMethods, PIX: { ...PIX, banks: ['1', '2'] } } };
+    const from = (bankId: string) => lacksOf('PIX', transfer({ bankId }), {}, banks);
+    expect([from(''), from('2')]).toEqual([[], []]);
+    const field = 'payment_method.detail.bank_transfer.bank_id';
+    expect(from('3')).toEqual([{ field, what: 'PIX payments', range: 'one of 1, 2' }]);
+    expect(lacksOf('PIX', transfer({ bankId: '3' }))).toEqual([]);
+  });
+
   it('lacks every field that its provider needs of the payer', () => {
     const lacks = lacksOf('BOLETO', undefined, {
       customerPayer: { firstName: '', document: { documentNumber: '1' } },

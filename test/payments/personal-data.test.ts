@@ -4,8 +4,10 @@ import { expect, it } from 'vitest';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { withoutPersonalData } from '#src/payments/personal-data.ts';
 
+type Kind = 'card' | 'wallet' | 'bank_transfer' | 'ticket';
+
 /** A message with all of its fields set, with the given kind of payment method. */
-function full<Desc extends DescMessage>(schema: Desc, kind: 'card' | 'wallet'): MessageShape<Desc> {
+function full<Desc extends DescMessage>(schema: Desc, kind: Kind): MessageShape<Desc> {
   const message = create(schema);
   const fields = reflect(schema, message);
   for (const field of schema.fields) {
@@ -55,12 +57,17 @@ const OF_CARD_DATA = [
 const OF_METHOD = {
   card: ['voucher', ...OF_CARD_DATA, 'redirect_url'],
   wallet: ['payment_method_detail', 'customer_data', ...OF_CARD_DATA, 'redirect_url'],
-};
+  bank_transfer: [
+    ...['provider_image', 'account_type', 'bank_id', 'beneficiary_name', 'beneficiary_document_type'],
+    ...['beneficiary_document', 'payment_instruction', 'redirect_url', 'document_url'],
+  ],
+  ticket: ['benefit_type', 'payment_instruction', 'provider_logo', 'redirect_url', 'document_url'],
+} satisfies Record<Kind, string[]>;
 const within = (path: string, names: readonly string[]) => names.map((name) => `${path}.${name}`);
 
 // Decide about each new field of the record: keep it by naming it in
 // src/payments/personal-data.ts, or list it here.
-it.each(['card', 'wallet'] as const)(
+it.each(['card', 'wallet', 'bank_transfer', 'ticket'] as const)(
   'an erasure removes exactly the listed fields of a %s payment',
   (kind) => {
     const record = full(PaymentSchema, kind);

@@ -142,6 +142,45 @@ describe('the checkout page', () => {
   });
 });
 
+describe('the page of a code', () => {
+  async function code(over: object = {}): Promise<Answer> {
+    const body = { method: 'SPEI', amount: 300_050, currency: 'MXN', return_url: returnUrl, ...over };
+    return (await ask(provider.origin, '/v1/codes', body)).answer;
+  }
+
+  it('the buttons of a transfer pay a part and then the rest, and return the payer to the shop', async () => {
+    const payment = await code();
+    await page.setViewport({ width: 320, height: 640 });
+    await page.goto(String(payment.page_url));
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+    await Promise.all([page.waitForNavigation(), press('Pay only MXN 1,500.25', 'Sandbox SPEI')]);
+    expect(await now(payment)).toMatchObject({ status: 'created', amount_received: 150_025 });
+    await press('Pay MXN 1,500.25', 'Shop');
+    expect(await now(payment)).toMatchObject({ status: 'paid', amount_received: 300_050 });
+    expect(complaints).toEqual([]);
+  });
+
+  it.each([
+    ['Pay MXN 4,500.75, which is too much', 'paid'],
+    ['Let it expire', 'expired'],
+  ])('the button "%s" makes the code %s', async (label, status) => {
+    const payment = await code();
+    await page.goto(String(payment.page_url));
+    await press(label, 'Shop');
+    expect(await now(payment)).toMatchObject({ status });
+  });
+
+  it.each([
+    ['Let the bank decline', 'declined'],
+    ['Leave without an answer', 'created'],
+  ])('the button "%s" on the page of a bank makes the code %s', async (label, status) => {
+    const payment = await code({ method: 'PSE', currency: 'COP', bank: '1901' });
+    await page.goto(String(payment.bank_url));
+    await press(label, 'Shop');
+    expect(await now(payment)).toMatchObject({ status });
+  });
+});
+
 describe('the 3-D Secure challenge page', () => {
   it.each([
     ['CHALLENGE_PASSED', 'Yes, it is me', 'approved', '00', 5_575],

@@ -27,8 +27,9 @@ beforeAll(async () => {
   // reference.
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, response,
-       merchant_order_id, card_last_four)
-     SELECT gen_random_uuid(), $1, 'key-' || n, '', '', CASE n WHEN 1 THEN 'IN_DISPUTE' ELSE 'SUCCEEDED' END, '', '', 'one order', '4242'
+       merchant_order_id, card_last_four, method_type)
+     SELECT gen_random_uuid(), $1, 'key-' || n, '', '', CASE n WHEN 1 THEN 'IN_DISPUTE' ELSE 'SUCCEEDED' END, '', '', 'one order', '4242',
+       CASE n % 2 WHEN 1 THEN 'PIX' ELSE 'CARD' END
      FROM generate_series(1, 20000) n`,
     [ACCOUNT_ONE],
   );
@@ -136,7 +137,13 @@ function mostTouched(nodes: readonly Node[]): number {
   return Math.max(...nodes.map(touched));
 }
 
-const everything = { accountIds: [ACCOUNT_ONE], status: undefined, from: undefined, before: undefined };
+const everything = {
+  accountIds: [ACCOUNT_ONE],
+  methodType: undefined,
+  status: undefined,
+  from: undefined,
+  before: undefined,
+};
 const served: OpenNews = {
   ...{ accountId: ACCOUNT_ONE, connectionId: 'silent', deduplicationKey: '1', subject: 0 },
   ...{ providerPaymentId: undefined, dispute: undefined, body: Buffer.alloc(0), query: '', headers: '{}' },
@@ -256,6 +263,7 @@ const found = { ...everything, ...noText, status: 'IN_DISPUTE' };
 it.each<[string, (database: Database) => Promise<unknown>]>([
   ['list', (database) => listPayments(database, { ...byOrder, ...noTime }, undefined, 10)],
   ['search', (database) => searchPayments(database, { ...found, merchantOrderId: 'one order' }, undefined)],
+  ['method search', (database) => searchPayments(database, { ...found, methodType: 'PIX' }, undefined)],
   ['card search', (database) => searchPayments(database, { ...found, cardLastFour: '4242' }, undefined)],
 ])(
   'the %s is planned for its values and finds a rare status by the index on statuses',
@@ -266,3 +274,16 @@ it.each<[string, (database: Database) => Promise<unknown>]>([
     expect(plan).toContain('using payment_by_status');
   },
 );
+
+it('a search for a method without payments reads none, and one for cards reads in the order of time', async () => {
+  const search = { ...everything, ...noText };
+  const boleto = await callOf((database) =>
+    searchPayments(database, { ...search, methodType: 'BOLETO' }, undefined),
+  );
+  expect(mostTouched(await carriedOut(boleto))).toBe(0);
+  const cards = await callOf((database) =>
+    searchPayments(database, { ...search, methodType: 'CARD' }, undefined),
+  );
+  const plan = JSON.stringify(await tables.query(`EXPLAIN ${cards.statement.text}`, cards.values));
+  expect(plan).toMatch(/payment_by_time/);
+});

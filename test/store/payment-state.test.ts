@@ -56,6 +56,7 @@ describe('reading the state of a payment', () => {
         {
           ...{ ...own, id: base.transactionId, ageMs: expect.any(Number) },
           payerTimeLeftMs: expect.any(Number),
+          sinceSuccessMs: expect.any(Number),
         },
         { ...own, ...operation, id: claim.transactionId, ageMs: expect.any(Number) },
       ],

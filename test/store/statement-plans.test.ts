@@ -69,7 +69,13 @@ beforeAll(async () => {
   await takeUnaskable(collector, [connection], { dueForS: 10, leaseS: 10 });
   await findOwnTransaction(collector, claim.paymentId);
   await findPaymentsById(collector, claim.paymentId);
-  const all = { accountIds: [ACCOUNT_ONE], status: undefined, from: undefined, before: undefined };
+  const all = {
+    accountIds: [ACCOUNT_ONE],
+    methodType: undefined,
+    status: undefined,
+    from: undefined,
+    before: undefined,
+  };
   await findPaymentsByReference(collector, all, ['scripted'], 'one');
   const result = { responseStatus: 200, error: undefined, retryInS: undefined };
   const delivery = { id: claim.paymentId, attempts: 1, leasedUntil: '2026-01-31T09:08:07.000001Z' };

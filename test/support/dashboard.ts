@@ -93,6 +93,7 @@ type Told = any;
 export type Merchant = {
   call(path: string, json?: object): Promise<Told>;
   pay(over?: object): Promise<Told>;
+  payByPix(): Promise<Told>;
   authorize(): Promise<Told>;
   refundsOf(payment: Told): Promise<Told[]>;
 };
@@ -110,6 +111,11 @@ export function merchantOne(server: TestServer): Merchant {
   return {
     call,
     pay: (over = {}) => call('/v1/payments', { ...cardPayment(), ...over }),
+    payByPix: () =>
+      call('/v1/payments', {
+        ...{ ...cardPayment(), country: 'BR', amount: { currency: 'BRL', value: 52 }, workflow: 'REDIRECT' },
+        payment_method: { type: 'PIX' },
+      }),
     authorize: () =>
       call('/v1/payments', withField(cardPayment(), 'payment_method.detail.card.capture', false)),
     async refundsOf({ id }) {

@@ -164,6 +164,7 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
     places: [
       'src/clock.ts',
       'src/store/engine/database-clock.ts',
+      'src/connectors/mercado-pago/later-news.ts',
       'src/connectors/mercado-pago/look-up.ts',
       'src/commands/',
       'src/dashboard/',

@@ -333,7 +333,7 @@ export type BankTransfer = {
 /**
  * A bank transfer, such as PIX, SPEI or PSE, which the payer makes later or on the bank's page.
  *
- * Refused with `NOT_SUPPORTED` when set: `bank_account`, `routing_number`, `code`, `branch`, `branch_digit`, `third_party_token_id`, `beneficiary_name`, `beneficiary_type`, `account_holder_type`, `soft_descriptor`, `stored_credentials`, `mandate`, `bank_account_mask_number`, `pre_debit_notification_id`.
+ * Refused with `NOT_SUPPORTED` when set: `bank_account`, `routing_number`, `code`, `branch`, `branch_digit`, `third_party_token_id`, `beneficiary_name`, `beneficiary_type`, `account_holder_type`, `soft_descriptor`, `stored_credentials`, `mandate`, `bank_account_mask_number`, `pre_debit_notification_id`, `payment_token`.
  */
 export type BankTransferInput = {
   /** The payer's bank, by its ACH Colombia code, as listed with the session's payment methods. PSE needs it. */
@@ -2206,7 +2206,7 @@ export type Ticket = {
 /**
  * A voucher, such as BOLETO, OXXO or EFECTY, which the payer pays later, in cash or at a bank.
  *
- * Refused with `NOT_SUPPORTED` when set: `benefit_type`.
+ * Refused with `NOT_SUPPORTED` when set: `benefit_type`, `payment_token`.
  */
 export type TicketInput = {
   /** Until when the payer can pay: a future time within the range of the method. When absent, the method's default. */

@@ -178,6 +178,14 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
    * @generated from field: optional string webhook_secret_next = 10;
    */
   webhookSecretNext?: string | undefined;
+
+  /**
+   * Maps the merchant's payment_method.type to Mercado Pago's payment method, such as PAGO_FACIL: pagofacil. Adds to the
+   * methods that the connector knows, or overrides them.
+   *
+   * @generated from field: map<string, string> methods = 11;
+   */
+  methods: { [key: string]: string };
 };
 
 /**
@@ -315,6 +323,14 @@ export declare type SandboxConfig = Message<"payments.config.SandboxConfig"> & {
    * @generated from field: optional string previous_notification_secret = 7;
    */
   previousNotificationSecret?: string | undefined;
+
+  /**
+   * Maps the merchant's payment_method.type to a local method of the provider's, and adds to the types of the same names,
+   * or overrides them.
+   *
+   * @generated from field: map<string, string> methods = 8;
+   */
+  methods: { [key: string]: string };
 };
 
 /**
@@ -364,6 +380,21 @@ export declare type StripeConfig = Message<"payments.config.StripeConfig"> & {
    * @generated from field: optional string request_three_d_secure = 5;
    */
   requestThreeDSecure?: string | undefined;
+
+  /**
+   * Accepts tokens of Apple Pay. Stripe's published specification does not contain the request for them (pk_token), so try
+   * it with your account first.
+   *
+   * @generated from field: bool apple_pay_tokens = 9;
+   */
+  applePayTokens: boolean;
+
+  /**
+   * Maps payment_method.type to Stripe's payment method, in addition to PIX, BOLETO, OXXO and SPEI, or instead.
+   *
+   * @generated from field: map<string, string> methods = 10;
+   */
+  methods: { [key: string]: string };
 
   /**
    * A secret key or a restricted key. Publishable keys (pk_) cannot charge.

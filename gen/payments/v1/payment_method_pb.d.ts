@@ -725,6 +725,11 @@ export declare type BankTransferInput = Message<"payments.v1.BankTransferInput">
    * @generated from field: optional google.protobuf.Value pre_debit_notification_id = 43;
    */
   preDebitNotificationId?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value payment_token = 44;
+   */
+  paymentToken?: Value | undefined;
 };
 
 /**
@@ -752,6 +757,11 @@ export declare type TicketInput = Message<"payments.v1.TicketInput"> & {
    * @generated from field: optional google.protobuf.Value benefit_type = 30;
    */
   benefitType?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value payment_token = 31;
+   */
+  paymentToken?: Value | undefined;
 };
 
 /**

@@ -107,7 +107,8 @@ const TERMS: Readonly<Record<LocalName, LocalMethod>> = {
     needs: [
       'payment_method.detail.bank_transfer.bank_id',
       ...NAME,
-      ...['customer_payer.email', 'customer_payer.phone.number'],
+      // Adyen takes only numbers with a country code.
+      ...['customer_payer.email', 'customer_payer.phone.country_code', 'customer_payer.phone.number'],
       ...['customer_payer.document.document_type', DOCUMENT],
     ],
     ...{ expiry: always(DAY), refunds: 'none' },

@@ -1,20 +1,34 @@
 import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
-import type { PaymentResponse } from 'mercadopago/dist/clients/payment/commonTypes.js';
+import type {
+  Barcode,
+  PaymentResponse,
+  PointOfInteraction,
+  TransactionData,
+  TransactionDetails,
+} from 'mercadopago/dist/clients/payment/commonTypes.js';
 import type { PaymentSearch } from 'mercadopago/dist/clients/payment/search/types.js';
+import type {
+  PaymentMethodFinancialInstitutions,
+  PaymentMethodResponse,
+} from 'mercadopago/dist/clients/paymentMethod/get/types.js';
 import type { RefundResponse } from 'mercadopago/dist/clients/paymentRefund/commonTypes.js';
 import type { PreferenceResponse } from 'mercadopago/dist/clients/preference/commonTypes.js';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import {
   asIs,
+  each,
   type FieldsOf,
   fields,
+  isJsonObject,
   listOf,
   numberOf,
   pageAddress,
   type Read,
   type Reader,
+  readJsonObject,
   textLike,
   textOf,
+  withoutFields,
   withRaw,
 } from '../kit/provider-answer.ts';
 import type { ShownAs } from '../kit/provider-client.ts';
@@ -28,6 +42,13 @@ export const idOf: Reader<string | undefined> = (value) => {
   const text = Number.isSafeInteger(value) ? String(value) : textOf(value);
   return NUMERIC_ID.test(text) ? text : undefined;
 };
+
+/** Reads the id of a bank: its ACH Colombia code, as a string or a number. */
+const bankId: Reader<string | undefined> = (value) =>
+  (Number.isSafeInteger(value) ? String(value) : textOf(value)) || undefined;
+
+/** Reads a text that the payer is shown. The provider sends '' and null for fields that do not apply. */
+const shownText: Reader<string | undefined> = (value) => textOf(value) || undefined;
 
 const preferenceItem = fields({ unit_price: numberOf, quantity: numberOf, currency_id: asIs });
 
@@ -60,10 +81,23 @@ export const readPayment = withRaw(
     transaction_amount_refunded: asIs,
     currency_id: asIs,
     authorization_code: textOf,
+    payment_method_id: textOf,
+    date_of_expiration: textOf,
+    transaction_details: fields({
+      ...each(shownText, 'payment_method_reference_id', 'digitable_line', 'verification_code'),
+      external_resource_url: pageAddress,
+      barcode: fields({ content: textLike(/^\d{1,64}$/) } satisfies FieldsOf<Barcode>),
+    } satisfies FieldsOf<TransactionDetails>),
+    point_of_interaction: fields({
+      transaction_data: fields({
+        qr_code: shownText,
+        ticket_url: pageAddress,
+      } satisfies FieldsOf<TransactionData>),
+    } satisfies FieldsOf<PointOfInteraction>),
   } satisfies FieldsOf<PaymentResponse>),
 );
 
-/** A payment that a payer made or tried to make on a preference. */
+/** A payment that a payer made or tried to make on a preference, or that awaits its payer by itself. */
 export type Payment = Read<typeof readPayment>;
 
 /** Reads a refund. It contains no currency: the payment's applies. */
@@ -86,6 +120,17 @@ export const readSearch = fields({
   paging: fields({ total: numberOf }),
 } satisfies FieldsOf<PaymentSearch>);
 
+/** Reads a payment method of the account, with the banks from which its payers can pay. */
+export const readPaymentMethod = fields({
+  id: textOf,
+  financial_institutions: listOf(
+    fields({
+      id: bankId,
+      description: textOf,
+    } satisfies FieldsOf<PaymentMethodFinancialInstitutions>),
+  ),
+} satisfies FieldsOf<PaymentMethodResponse>);
+
 /** Reads an error. */
 export const readError = fields({
   message: asIs,
@@ -93,11 +138,19 @@ export const readError = fields({
   cause: listOf(fields({ description: textOf })),
 });
 
+/** Parses a response body that is a bare list of objects; undefined if it is none. */
+export function readJsonList(body: Uint8Array): readonly JsonObject[] | undefined {
+  const list = readJsonObject(Buffer.concat([Buffer.from('{"list":'), body, Buffer.from('}')]))?.list;
+  return Array.isArray(list) && list.every(isJsonObject) ? list : undefined;
+}
+
 /** Returns true if a body is an error in the provider's own form. */
 export function isErrorBody(body: JsonObject, status: number): boolean {
   return typeof body.message === 'string' && body.status === status;
 }
 
+/** Fields that the record omits at any depth: the payer's account at their bank, and an image. */
+const NOT_SHOWN_ANYWHERE: ReadonlySet<string> = new Set(['bank_info', 'qr_code_base64']);
 /** Fields that the record omits: the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'card', 'additional_info', 'back_urls', 'metadata']);
 const shown = fields({
@@ -122,6 +175,9 @@ export function providerDataOf(
     statusDetail: status_detail,
     responseCode: status_detail,
     responseMessage,
-    rawResponse: Object.fromEntries(Object.entries(object).filter(([name]) => !NOT_SHOWN.has(name))),
+    rawResponse: withoutFields(
+      Object.fromEntries(Object.entries(object).filter(([name]) => !NOT_SHOWN.has(name))),
+      NOT_SHOWN_ANYWHERE,
+    ),
   });
 }

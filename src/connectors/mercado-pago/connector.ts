@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
+import { sendCreation } from '../kit/lost-creation.ts';
 import { bodyOf, judgeProbe, turnedAway } from '../kit/provider-answer.ts';
 import { accountAt, openProviderClient } from '../kit/provider-client.ts';
 import type { PaymentAttempt } from '../port/attempt.ts';
@@ -15,11 +16,14 @@ import type {
 } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
 import { isErrorBody, readPayment, readSearch } from './answers.ts';
+import { listBanks } from './banks.ts';
 import { sendPreference } from './creation.ts';
 import { CORRECTIONS, fromCreation, fromRefundResult } from './from-provider.ts';
+import { localMethodsOf, methodOf } from './local-methods.ts';
 import { type Call, lookUp } from './look-up.ts';
 import { verifyNotification } from './notifications.ts';
-import { fromNotifiedPayment } from './payments.ts';
+import { createCode } from './payment-request.ts';
+import { fromCodeCreation, fromNotifiedPayment } from './payments.ts';
 import { parseReference } from './reference.ts';
 import { readSettings } from './settings.ts';
 import {
@@ -32,9 +36,9 @@ import {
 } from './to-provider.ts';
 
 /**
- * Connector for Mercado Pago's Checkout Pro. An attempt creates a preference, which moves no money, and sends the payer
- * to it. Mercado Pago then takes the money by itself, and look-ups find the payments by our reference. Settings: see
- * settings.ts.
+ * Connector for Mercado Pago. A redirected payer is sent to a preference (Checkout Pro), which moves no money; Mercado
+ * Pago then takes the money by itself, and look-ups find the payments by our reference. A local method is a payment of
+ * `/v1/payments`, which its payer pays later. Settings: see settings.ts.
  */
 export const mercadoPagoConnector: Connector = { name: 'mercado-pago', corrections: CORRECTIONS, connect };
 
@@ -58,7 +62,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const call = (): Call => ({ send: begin(), settings: mercadoPago, shownAs });
   return {
     ...accountAt([origin], accountId, accessToken),
-    capabilities: CAPABILITIES,
+    capabilities: { ...CAPABILITIES, localMethods: localMethodsOf(mercadoPago) },
     deadlineMs: timeoutMs,
     pay: (attempt) => pay(attempt, call()),
     capture: undefined,
@@ -66,6 +70,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     refund: (operation) => refund(operation, call()),
     complete: undefined,
     lookUp: (query) => lookUp(query, call()),
+    listBanks: (type) => listBanks(methodOf(type, mercadoPago) ?? type, begin()),
     readNotification:
       webhookSecrets.length > 0
         ? (notification, nowMs) => readNotification(notification, nowMs, call())
@@ -78,10 +83,15 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method, money, transactionId } = attempt;
   const amount = amountIn(money, settings);
-  if (method.by !== 'payer') return turnedAway('it accepts redirects only');
+  if (method.by !== 'payer') return turnedAway('it accepts redirects and local methods only');
   if (amount === undefined) return turnedAway('its account cannot express this amount in this currency');
-  const result = await sendPreference(attempt, amount, settings, send);
-  return fromCreation(result, { transactionId, money, shownAs });
+  const asked = { transactionId, money, shownAs };
+  if (method.show === 'page')
+    return fromCreation(await sendPreference(attempt, amount, settings, send), asked);
+  const id = methodOf(method.type, settings);
+  if (id === undefined) return turnedAway(`its account does not offer ${method.type}`);
+  const request = createCode({ ...attempt, method }, amount, id, settings);
+  return fromCodeCreation(await sendCreation(send, request), asked);
 }
 
 async function refund(operation: Operation, { send, settings, shownAs }: Call): Promise<Outcome> {

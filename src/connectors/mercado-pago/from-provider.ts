@@ -18,7 +18,7 @@ import type { Corrections } from '../port/connector.ts';
 import type { Movement, Outcome, Totals } from '../port/outcome.ts';
 import { idOf, type Preference, providerDataOf, type Refund, readPreference, readRefund } from './answers.ts';
 import { differingAmount } from './money.ts';
-import { notMade, preferenceRefusal, refundRefusal } from './refusals.ts';
+import { notMade, preferenceRefusal, requestRefusal } from './refusals.ts';
 
 /** Values that a response must match. */
 export type Asked = {
@@ -59,7 +59,9 @@ export function fromPreference(preference: Preference, asked: Asked): Outcome | 
 /** Reads the result of a refund request. For a refund from a list, `result` is the list's. */
 export function fromRefundResult(result: HttpResult, paymentId: string, asked: Asked): Outcome {
   return fromResult(result, (body, { status }) =>
-    isSuccess(status) ? fromRefund(readRefund(body), paymentId, asked) : refundRefusal(status, body),
+    isSuccess(status)
+      ? fromRefund(readRefund(body), paymentId, asked)
+      : requestRefusal('refund', status, body),
   );
 }
 

@@ -1,45 +1,22 @@
-import type { JsonObject } from '@bufbuild/protobuf';
-import {
-  alarmingOutcome,
-  isJsonObject,
-  neverHappens,
-  readJsonObject,
-  unknownOutcome,
-} from '../kit/provider-answer.ts';
+import { alarmingOutcome, neverHappens, unknownOutcome } from '../kit/provider-answer.ts';
 import type { ProviderCall } from '../kit/provider-client.ts';
 import type { LookedUp, LookUp, OperationKind } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
-import {
-  type Payment,
-  type Preference,
-  providerDataOf,
-  type Refund,
-  readPayment,
-  readPreference,
-  readRefund,
-  readSearch,
-} from './answers.ts';
-import {
-  type Asked,
-  FAILED,
-  fromPreference,
-  fromRefund,
-  fromRefundResult,
-  totalsOf,
-} from './from-provider.ts';
+import { type Payment, type Preference, readPreference } from './answers.ts';
+import { findPayments, read } from './find-payments.ts';
+import { type Asked, FAILED, fromPreference, fromRefund, fromRefundResult } from './from-provider.ts';
+import { readRefunds, withLaterNews } from './later-news.ts';
+import { expiredUnseen, lookUpCode } from './look-up-code.ts';
 import { toAmount } from './money.ts';
-import { endedDisputesOf, fromFailed, fromPayments } from './payments.ts';
+import { fromFailed, fromPayments } from './payments.ts';
 import { parseReference } from './reference.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 import {
   BACKDATED_MS,
   closePreference,
   createRefund,
-  getPayment,
   getPreference,
-  listRefunds,
   type Send,
-  searchPayments,
   type Target,
 } from './to-provider.ts';
 
@@ -66,6 +43,8 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
   switch (of.kind) {
     case 'PAYER_PAGE':
       return lookUpPayer(query, send, asked);
+    case 'PAYER_CODE':
+      return lookUpCode(query, send, asked);
     case 'refund':
       return lookUpRefund(query, of, send, asked);
     default:
@@ -88,12 +67,11 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
     if ('fault' in closed) return unknownOutcome(`closing the preference: ${closed.fault}`);
     endedForMs = Math.max(endedForMs, closed.forMs);
   }
-  const payments = await readPayments(query.hint?.providerPaymentId, known.paymentId, send, asked);
+  const payments = await findPayments(query.hint?.providerPaymentId, known.paymentId, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
   const decision = fromPayments(payments.found, preferenceId, asked);
   if (decision.kind === 'approved') {
-    const id = query.hint?.providerPaymentId ?? refundedId(payments.found, decision.providerPaymentId);
-    return withLaterNews(decision, { id, hasRefunds: query.isRefunded === true }, send, asked);
+    return withLaterNews(decision, payments.found, query, send, asked);
   }
   if (decision.kind !== 'open') return decision;
 
@@ -101,7 +79,7 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
   const end = (forMs: number) => {
     if (forMs < 0) return undefined;
     if (forMs < SEARCH_LAG_MS) return CLOSED;
-    return failed ? fromFailed(failed, preferenceId, asked) : expired(query.reference, asked);
+    return failed ? fromFailed(failed, preferenceId, asked) : expiredUnseen(query.reference, asked);
   };
   const ended = end(endedForMs);
   if (preferenceId === undefined) {
@@ -151,38 +129,6 @@ function closedForMs(
   return expires !== true || Number.isNaN(openMs) ? Number.NEGATIVE_INFINITY : ageMs - openMs;
 }
 
-/** Returns the id of the paid payment if it has been refunded since: no notification need name it then. */
-function refundedId(payments: readonly Payment[], paidId: string | undefined): string | undefined {
-  const paid = payments.find(({ id }) => id === paidId);
-  return paid?.status === 'refunded' || paid?.transaction_amount_refunded ? paidId : undefined;
-}
-
-/**
- * Adds later events of a payment that a notification names or that was refunded: refunds, and disputes that have ended.
- * The payment is read by its id because a search may still return its earlier state.
- */
-async function withLaterNews(
-  approved: Extract<Outcome, { kind: 'approved' }>,
-  { id: reportedId, hasRefunds }: { readonly id: string | undefined; readonly hasRefunds: boolean },
-  send: Send,
-  asked: Asked,
-): Promise<Outcome> {
-  if (reportedId === undefined) return approved;
-  const answer = await read(send, getPayment(reportedId));
-  if ('fault' in answer) return unknownOutcome(answer.fault);
-  const payment = readPayment(answer.body);
-  const { status, transaction_amount_refunded: isRefunded } = payment;
-  const reported = { ...approved, endedDisputes: endedDisputesOf(payment) };
-  // During a dispute, it is still undecided who gets the money. A second payment does not belong to this transaction.
-  const isOwn = parseReference(approved.reference).paymentId === reportedId;
-  if (!isOwn || (status !== 'approved' && status !== 'refunded')) return reported;
-  const mustRead = isRefunded || hasRefunds || status === 'refunded';
-  const refunds = mustRead ? await readRefunds(reportedId, send) : { found: [] };
-  if ('fault' in refunds) return unknownOutcome(refunds.fault);
-  const totals = totalsOf(refunds.found, reportedId, asked);
-  return totals ? { ...reported, totals } : alarmingOutcome("the payment's refunds are unreadable");
-}
-
 /**
  * Looks up the outcome of a refund. If the response was lost, the refund's id is unknown: a later refund of the same
  * amount that no other transaction claims must be this one. Otherwise the request is repeated: under its key while the
@@ -216,11 +162,6 @@ async function lookUpRefund(query: LookUp, of: OfRefund, send: Send, asked: Aske
   return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
-function expired(reference: string | undefined, asked: Asked): Outcome {
-  const providerData = providerDataOf({ status: 'expired' }, asked.shownAs);
-  return { kind: 'expired', providerData, ...(reference !== undefined && { reference }) };
-}
-
 /**
  * Returns the outcome for a transaction without a reference: the outcome of creating its preference was not stored, so
  * the payer never got the URL.
@@ -232,68 +173,4 @@ function neverSentAway(close: boolean, failed: Payment | undefined): Outcome {
   return close
     ? neverHappens('no payer was ever sent to its preference')
     : unknownOutcome('no payment was found');
-}
-
-type Found = { readonly found: readonly Payment[] } | { readonly fault: string };
-
-/**
- * Reads a transaction's payments, the newest first. The search result may still lack the payment just reported by a
- * notification or the payment already known, so both are read by id.
- */
-async function readPayments(
-  reportedId: string | undefined,
-  knownId: string | undefined,
-  send: Send,
-  asked: Asked,
-): Promise<Found> {
-  const search = await read(send, searchPayments(asked.transactionId));
-  if ('fault' in search) return search;
-  const { results, paging } = readSearch(search.body);
-  if (!Array.isArray(results) || !results.every(isJsonObject))
-    return { fault: 'the response is not a search result' };
-  if (paging.total === undefined || paging.total > results.length)
-    return { fault: 'the response is not the complete search result' };
-  const listed = results.map(readPayment);
-  const known = await readUnlisted(knownId, listed, send);
-  if ('fault' in known) return known;
-  const reported = await readUnlisted(reportedId === knownId ? undefined : reportedId, listed, send);
-  if ('fault' in reported) return reported;
-  return { found: [...reported.found, ...listed, ...known.found] };
-}
-
-/** Reads a payment by its id unless the list contains it. */
-async function readUnlisted(
-  paymentId: string | undefined,
-  listed: readonly Payment[],
-  send: Send,
-): Promise<Found> {
-  if (paymentId === undefined || listed.some(({ id }) => id === paymentId)) return { found: [] };
-  const payment = await read(send, getPayment(paymentId));
-  return 'fault' in payment ? payment : { found: [readPayment(payment.body)] };
-}
-
-/**
- * Reads a payment's refunds, which arrive as a bare list. `nowMs` is the time on the provider's clock, which also dates
- * the refunds.
- */
-async function readRefunds(
-  paymentId: string,
-  send: Send,
-): Promise<{ readonly found: readonly Refund[]; readonly nowMs: number } | { readonly fault: string }> {
-  const result = await send(listRefunds(paymentId));
-  if (result.kind !== 'answer') return { fault: result.detail };
-  const list = readJsonObject(Buffer.concat([Buffer.from('{"list":'), result.body, Buffer.from('}')]))?.list;
-  const isList = result.status === 200 && Array.isArray(list) && list.every(isJsonObject);
-  const nowMs = Date.parse(result.headers.date ?? '') || Date.now();
-  return isList
-    ? { found: list.map(readRefund), nowMs }
-    : { fault: `the provider's response: ${result.status}` };
-}
-
-async function read(send: Send, target: Target): Promise<{ body: JsonObject } | { fault: string }> {
-  const result = await send(target);
-  if (result.kind !== 'answer') return { fault: result.detail };
-  const body = readJsonObject(result.body);
-  if (result.status !== 200 || !body) return { fault: `the provider's response: ${result.status}` };
-  return { body };
 }

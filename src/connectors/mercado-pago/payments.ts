@@ -1,7 +1,10 @@
+import type { HttpResult } from '../kit/http-client.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
   correcting,
+  fromResult,
+  isSuccess,
   isUuid,
   unknownOutcome,
 } from '../kit/provider-answer.ts';
@@ -9,11 +12,12 @@ import type { ShownAs } from '../kit/provider-client.ts';
 import type { NotificationReading } from '../port/connector.ts';
 import type { Dispute } from '../port/dispute-report.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { type Payment, providerDataOf } from './answers.ts';
+import { type Payment, providerDataOf, readPayment } from './answers.ts';
 import { type Asked, CORRECTIONS, FAILED, isAnotherAccount } from './from-provider.ts';
 import { differingAmount } from './money.ts';
 import { formatReference } from './reference.ts';
-import { meaningOf } from './refusals.ts';
+import { meaningOf, requestRefusal } from './refusals.ts';
+import { fromOpenCode } from './shown-code.ts';
 
 /**
  * Outcome of a preference's payments; `open` if no outcome exists yet, and the payer may try again while the page is
@@ -27,15 +31,17 @@ const PAID: ReadonlySet<string> = new Set(Object.keys(CORRECTIONS.payment));
 const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'authorized']);
 
 /**
- * Determines the outcome from all payments of a preference: from the first paid payment, or else from an undecided one.
- * A failed payment alone decides nothing, since the payer may try again.
+ * Determines the outcome from all payments of an attempt: from the first paid payment, or else from an undecided one. A
+ * failed payment alone decides nothing, since the payer of a preference may try again.
  *
  * @param payments the newest first.
+ * @param isCode the attempt is by a local method: it has no page, and a pending payment awaits its payer.
  */
 export function fromPayments(
   payments: readonly Payment[],
   preferenceId: string | undefined,
   asked: Asked,
+  isCode = false,
 ): Decision {
   for (const payment of payments) {
     const difference = differenceOf(payment, asked);
@@ -51,19 +57,44 @@ export function fromPayments(
       ...namesOf(preferenceId, first),
       ...(alarm !== '' && { alarm: true as const }),
       ...correcting(CORRECTIONS.payment, first.status),
-      isAnyTry: true as const,
+      ...(!isCode && { isAnyTry: true as const }),
     };
     return approvedOutcome(reported, first.authorization_code);
   }
   const [undecided] = inState(UNDECIDED);
   if (undecided) {
     const providerData = providerDataOf(undecided.raw, asked.shownAs);
-    return { kind: 'pending', providerData, ...namesOf(preferenceId, undecided) };
+    const reported = { providerData, ...namesOf(preferenceId, undecided) };
+    const isOpen = isCode && undecided.status === 'pending';
+    return isOpen ? fromOpenCode(undecided, reported) : { kind: 'pending', ...reported };
   }
   const failed = inState(new Set(FAILED));
   return failed.length === payments.length
     ? { kind: 'open', failed: failed[0] }
     : unknownOutcome('a payment has an unknown status');
+}
+
+/**
+ * Determines the outcome of an attempt by a local method, whose payments were made by `/v1/payments`. Usually there is
+ * one: a lost request that was repeated may have made two.
+ *
+ * @param payments the newest first.
+ */
+export function fromCodes(payments: readonly Payment[], asked: Asked): Outcome {
+  const decision = fromPayments(payments, undefined, asked, true);
+  if (decision.kind !== 'open') return decision;
+  const { failed } = decision;
+  if (!failed) return unknownOutcome('no payment was found');
+  if (failed.status === 'rejected') return fromFailed(failed, undefined, asked);
+  const providerData = providerDataOf(failed.raw, asked.shownAs);
+  return { kind: 'expired', providerData, ...namesOf(undefined, failed) };
+}
+
+/** Reads the result of creating a payment by a local method. */
+export function fromCodeCreation(result: HttpResult, asked: Asked): Outcome {
+  return fromResult(result, (body, { status }) =>
+    isSuccess(status) ? fromCodes([readPayment(body)], asked) : requestRefusal('payment', status, body),
+  );
 }
 
 /** Builds the outcome of a failed payment after which no other payment can follow. */

@@ -57,8 +57,8 @@ export const REFUSALS = refusalTable<Column>([
   { request: 'preference', status: '401 403 429', means: 'unreachable' },
   { request: 'preference', family: '4xx', means: 'turned_away' },
   { request: 'preference', means: 'unreachable' },
-  // The rate limit may have been reached after the refund was made.
-  { request: 'refund', status: '429', means: 'unknown' },
+  // The rate limit may have been reached after the refund or the payment was made.
+  { request: 'refund payment cancel', status: '429', means: 'unknown' },
   ...BY_STATUS,
 ]);
 
@@ -84,15 +84,19 @@ export function notMade(detail: string): Extract<Outcome, { kind: 'not_sent' }> 
   return { kind: 'not_sent', detail: `no payable preference exists: ${detail}`, because };
 }
 
-/** Returns the outcome of a refused refund request. */
-export function refundRefusal(status: number, body: JsonObject): Outcome {
-  const meaning = isErrorBody(body, status) ? REFUSALS({ request: 'refund', status }) : 'unknown';
+/** Returns the outcome of a refused request for a refund, a payment or a payment's cancel. */
+export function requestRefusal(
+  request: 'refund' | 'payment' | 'cancel',
+  status: number,
+  body: JsonObject,
+): Outcome {
+  const meaning = isErrorBody(body, status) ? REFUSALS({ request, status }) : 'unknown';
   return refusedOutcome(meaning, { status, refused: refusedFieldOf(body) });
 }
 
 /** Matches names of fields that we send. */
 const FIELD =
-  /\b(payer\.(?:email|phone|identification|address)|statement_descriptor|unit_price|quantity|currency_id|items|title|category_id|external_reference|back_urls?|auto_return|notification_url|expiration_date_to|date_of_expiration|binary_mode|excluded_payment_types|metadata|amount)\b/;
+  /\b(payer\.(?:email|phone|identification|address|first_name|last_name|entity_type)|transaction_amount|payment_method_id|financial_institution|callback_url|ip_address|description|statement_descriptor|unit_price|quantity|currency_id|items|title|category_id|external_reference|back_urls?|auto_return|notification_url|expiration_date_to|date_of_expiration|binary_mode|excluded_payment_types|metadata|amount)\b/;
 
 /** Returns the field named in an error's texts, which may also quote values; '' if there is none. */
 export function refusedFieldOf(body: JsonObject | undefined): string {

@@ -16,6 +16,8 @@ export type MercadoPagoSettings = {
   readonly origin: string;
   /** Deadline of a call with all its requests. */
   readonly timeoutMs: number;
+  /** The account's country (ISO 3166-1 alpha-2). */
+  readonly country: string;
   /** The account's only currency, which its country determines. */
   readonly currency: string;
   /** The account's number (`collector_id`), which identifies the account so that its token may change. */
@@ -29,6 +31,8 @@ export type MercadoPagoSettings = {
   readonly statementDescriptor: string;
   /** Payment types to exclude, such as `ticket` and `atm`. */
   readonly excludedPaymentTypes: readonly string[];
+  /** Mercado Pago's names of payment methods, by payment_method.type, in addition to those that the connector knows. */
+  readonly methods: Readonly<Record<string, string>>;
 };
 
 /** Each account has one site, and each site one currency. */
@@ -48,6 +52,7 @@ export function readSettings(settings: JsonObject, secrets: Secrets): MercadoPag
   return {
     origin: baseUrl(config.baseUrl ?? 'https://api.mercadopago.com').origin,
     timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    country: config.country,
     currency,
     accountId: config.accountId,
     accessToken: requiredSecret(secrets, 'access_token'),
@@ -55,5 +60,6 @@ export function readSettings(settings: JsonObject, secrets: Secrets): MercadoPag
     binaryMode: config.binaryMode,
     statementDescriptor: config.statementDescriptor ?? '',
     excludedPaymentTypes: config.excludedPaymentTypes,
+    methods: config.methods,
   };
 }

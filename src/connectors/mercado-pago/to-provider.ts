@@ -5,7 +5,7 @@ import type { HttpRequest } from '../kit/http-client.ts';
 import { type OrderLines, orderLinesOf } from '../kit/order-lines.ts';
 import { phoneNumberOf } from '../kit/phone-number.ts';
 import type { SendTarget } from '../kit/provider-client.ts';
-import type { PaymentAttempt } from '../port/attempt.ts';
+import type { AttemptFacts, PaymentAttempt } from '../port/attempt.ts';
 import { toAmount } from './money.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 
@@ -13,21 +13,24 @@ import type { MercadoPagoSettings } from './settings.ts';
 export type Target = Pick<HttpRequest, 'method' | 'path'> & {
   readonly body?: object;
   readonly idempotencyKey?: string;
+  /** true: a Pix refund that waits for the central bank is shown, instead of refused although it may go through. */
+  readonly showsRefundsInProcess?: true;
 };
 
 /** Sends a request within its call's deadline. */
 export type Send = SendTarget<Target>;
 
-const MAX_TITLE = 256;
+/** Greatest length of an item's title, and of a payment's description. */
+export const MAX_TITLE = 256;
 const MAX_NOTIFICATION_URL = 248;
 /** More payments than any payer will attempt on one preference. */
 const MAX_PAYMENTS = 50;
-/** Title of an item without one. */
-const UNTITLED = 'Payment';
+/** Title of an item or a payment without one. */
+export const UNTITLED = 'Payment';
 
 /** Adds the parts common to all requests. */
 export function httpRequest(target: Target, { accessToken }: MercadoPagoSettings): HttpRequest {
-  const { method, path, body, idempotencyKey } = target;
+  const { method, path, body, idempotencyKey, showsRefundsInProcess } = target;
   return {
     method,
     path,
@@ -35,6 +38,7 @@ export function httpRequest(target: Target, { accessToken }: MercadoPagoSettings
       authorization: `Bearer ${accessToken.reveal()}`,
       ...(body && { 'content-type': 'application/json' }),
       ...(idempotencyKey !== undefined && { 'x-idempotency-key': idempotencyKey }),
+      ...(showsRefundsInProcess && { 'x-render-in-process-refunds': 'true' }),
     },
     body: body && JSON.stringify(body),
   };
@@ -48,16 +52,13 @@ export function createPreference(
 ): Target & { readonly body: PreferenceRequest } {
   const { returnUrl, cancelUrl, expiresAtMs, transactionId } = attempt;
   const expiresAt = dateTime(expiresAtMs);
-  // Do not request notifications that could not be verified.
-  const notificationUrl = `${attempt.notificationUrl}?source_news=webhooks`;
-  const isNotified = settings.webhookSecrets.length > 0 && notificationUrl.length <= MAX_NOTIFICATION_URL;
   const { statementDescriptor, excludedPaymentTypes } = settings;
   const body: PreferenceRequest = {
     items: itemsOf(attempt, amount),
     external_reference: transactionId,
     back_urls: { success: returnUrl, pending: returnUrl, failure: cancelUrl },
     ...(returnUrl.startsWith('https:') && { auto_return: 'approved' }),
-    ...(isNotified && { notification_url: notificationUrl }),
+    ...notificationUrlOf(attempt, settings),
     payer: payerOf(attempt.customerPayer),
     ...(statementDescriptor !== '' && { statement_descriptor: statementDescriptor }),
     expires: true,
@@ -67,11 +68,26 @@ export function createPreference(
     ...(excludedPaymentTypes.length > 0 && {
       payment_methods: { excluded_payment_types: excludedPaymentTypes.map((id) => ({ id })) },
     }),
-    ...(attempt.metadata.length > 0 && {
-      metadata: Object.fromEntries(attempt.metadata.map(({ key, value }) => [key, value])),
-    }),
+    ...metadataOf(attempt),
   };
   return { method: 'POST', path: '/checkout/preferences', body, idempotencyKey: transactionId };
+}
+
+/** Returns the field that requests notifications, unless they could not be verified. */
+export function notificationUrlOf(
+  attempt: Pick<AttemptFacts, 'notificationUrl'>,
+  { webhookSecrets }: MercadoPagoSettings,
+): { readonly notification_url?: string } {
+  const url = `${attempt.notificationUrl}?source_news=webhooks`;
+  return webhookSecrets.length > 0 && url.length <= MAX_NOTIFICATION_URL ? { notification_url: url } : {};
+}
+
+/** Returns the field with the merchant's own data. */
+export function metadataOf({ metadata }: Pick<AttemptFacts, 'metadata'>): {
+  readonly metadata?: Record<string, string>;
+} {
+  if (metadata.length === 0) return {};
+  return { metadata: Object.fromEntries(metadata.map(({ key, value }) => [key, value])) };
 }
 
 /** Builds the request that reads a preference. */
@@ -107,16 +123,19 @@ export function getPayment(paymentId: string): Target {
 /** Builds the request that refunds a payment. A repeat under the same key returns the first refund. */
 export function createRefund(paymentId: string, amount: number, transactionId: string): Target {
   const path = `/v1/payments/${paymentId}/refunds`;
-  return { method: 'POST', path, body: { amount }, idempotencyKey: transactionId };
+  return {
+    ...{ method: 'POST', path, body: { amount }, idempotencyKey: transactionId },
+    showsRefundsInProcess: true,
+  };
 }
 
 /** Builds the request that lists a payment's refunds. */
 export function listRefunds(paymentId: string): Target {
-  return { method: 'GET', path: `/v1/payments/${paymentId}/refunds` };
+  return { method: 'GET', path: `/v1/payments/${paymentId}/refunds`, showsRefundsInProcess: true };
 }
 
 /** Formats a time as ISO 8601 with an offset and milliseconds. */
-function dateTime(ms: number): string {
+export function dateTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '+00:00');
 }
 

@@ -20,6 +20,8 @@ export type LocalMethod = {
   readonly needs: readonly string[];
   /** The types of documents that a payer's document may have. Absent: any. */
   readonly documents?: readonly string[];
+  /** The banks from which a payer can pay, by their ACH Colombia codes. Absent: only the provider knows them. */
+  readonly banks?: readonly string[];
   /** Minutes from now until a code can expire. */
   readonly expiry: { readonly default: number; readonly least: number; readonly greatest: number };
   /** IANA time zone in whose days the provider counts: a code expires at the end of a day. Absent: at any time. */

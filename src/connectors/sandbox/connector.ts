@@ -16,7 +16,7 @@ import type {
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
 import { banksOf } from './codes.ts';
 import { CORRECTIONS, fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
-import { LOCAL_METHODS } from './local-methods.ts';
+import { termsOf } from './local-methods.ts';
 import { readNotification } from './notifications.ts';
 import { DECLINED, isNeverReceived } from './read-answer.ts';
 import { readSettings } from './settings.ts';
@@ -33,9 +33,8 @@ import {
 /** Connector for the simulated provider, over HTTP. Settings: see settings.ts. */
 export const sandboxConnector: Connector = { name: 'sandbox', corrections: CORRECTIONS, connect };
 
-const CAPABILITIES: Capabilities = {
+const CAPABILITIES: Omit<Capabilities, 'localMethods'> = {
   methods: ['CARD', 'PAYER_PAGE', 'WALLET'],
-  localMethods: LOCAL_METHODS,
   walletTokens: ['APPLE_PAY', 'GOOGLE_PAY'],
   authorization: true,
   captures: 10,
@@ -65,7 +64,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     fromOperation(await send(operationRequest(kind, operation, sandbox)), kind, operation, providerId);
   return {
     ...accountAt([origin + basePath, acquirer], accountId, apiKey),
-    capabilities: CAPABILITIES,
+    capabilities: { ...CAPABILITIES, localMethods: termsOf(sandbox.methods) },
     deadlineMs: timeoutMs,
     async pay(attempt) {
       if (attempt.money.minorUnits > MAX_MINOR_UNITS) return turnedAway('the amount exceeds its maximum');

@@ -8,8 +8,8 @@ const BRAZIL = { countries: ['BR'], currencies: ['BRL'] };
 const MEXICO = { countries: ['MX'], currencies: ['MXN'] };
 const COLOMBIA = { countries: ['CO'], currencies: ['COP'] };
 
-/** The provider's local methods, with its limits. */
-export const LOCAL_METHODS: Capabilities['localMethods'] = {
+/** The provider's local methods, by its names, with its limits. */
+const LOCAL_METHODS = {
   PIX: {
     ...BRAZIL,
     needs: [],
@@ -53,6 +53,7 @@ export const LOCAL_METHODS: Capabilities['localMethods'] = {
         ...['document.document_type', 'document.document_number'],
       ].map((name) => `${PAYER}.${name}`),
     ],
+    banks: ['1901', '1902', '1903'],
     expiry: { default: HOUR, least: 1, greatest: DAY },
     refunds: 'several',
     close: false,
@@ -64,4 +65,21 @@ export const LOCAL_METHODS: Capabilities['localMethods'] = {
     refunds: 'none',
     close: false,
   },
-} satisfies Record<string, LocalMethod>;
+} as const satisfies Record<string, LocalMethod>;
+
+/** The provider's name of a local method. */
+type MethodName = keyof typeof LOCAL_METHODS;
+
+/** The local methods of a connection: the provider's name of each, by payment_method.type. */
+export type MethodNames = Readonly<Record<string, MethodName>>;
+
+/** Returns the local methods of a connection. @param set the setting `methods`, which has been checked. */
+export function methodNames(set: Readonly<Record<string, string>>): MethodNames {
+  const own = Object.fromEntries(Object.keys(LOCAL_METHODS).map((name) => [name, name]));
+  return { ...own, ...set } as MethodNames;
+}
+
+/** Returns the terms of a connection's local methods, by payment_method.type. */
+export function termsOf(methods: MethodNames): Capabilities['localMethods'] {
+  return Object.fromEntries(Object.entries(methods).map(([type, name]) => [type, LOCAL_METHODS[name]]));
+}

@@ -8,6 +8,7 @@ import {
   requiredSecret,
   type Secrets,
 } from '../kit/provider-settings.ts';
+import { type MethodNames, methodNames } from './local-methods.ts';
 
 /** Settings of a connection to the sandbox provider. */
 export type SandboxSettings = {
@@ -20,6 +21,8 @@ export type SandboxSettings = {
   readonly acquirer: 'ONE' | 'TWO';
   /** The account at the provider; undefined for the provider's default. */
   readonly accountId: string | undefined;
+  /** The local methods, by payment_method.type. */
+  readonly methods: MethodNames;
   readonly apiKey: Secret;
   /** Secrets, each of which may verify a notification. Empty: no notifications. */
   readonly notificationSecrets: readonly Secret[];
@@ -39,6 +42,7 @@ export function readSettings(settings: JsonObject, secrets: Secrets): SandboxSet
     timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     acquirer: config.acquirer === 'TWO' ? 'TWO' : 'ONE',
     accountId: config.accountId,
+    methods: methodNames(config.methods),
     apiKey: requiredSecret(secrets, 'api_key'),
     notificationSecrets: currentSecrets(secrets, 'notification_secret', 'previous_notification_secret'),
   };

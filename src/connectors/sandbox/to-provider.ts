@@ -50,7 +50,7 @@ export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSetting
         return post('/v1/wallet-orders', { ...payersWay(attempt), wallet: method.type });
       return post('/v1/codes', {
         ...payersWay(attempt),
-        method: method.type,
+        method: settings.methods[method.type] ?? method.type,
         bank: method.bankId || undefined,
         account_type: method.accountType,
       });
@@ -67,7 +67,7 @@ export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSetting
 
 /** Builds the request for the banks of a method. */
 export function banksRequest(type: string, settings: SandboxSettings): HttpRequest {
-  const path = `${settings.basePath}/v1/banks?method=${encodeURIComponent(type)}`;
+  const path = `${settings.basePath}/v1/banks?method=${encodeURIComponent(settings.methods[type] ?? type)}`;
   const headers = { authorization: `Bearer ${settings.apiKey.reveal()}` };
   return { method: 'GET', path, headers, body: undefined };
 }

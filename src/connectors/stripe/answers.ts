@@ -9,6 +9,7 @@ import {
   fields,
   isJsonObject,
   listOf,
+  numberOf,
   optional,
   pageAddress,
   type Read,
@@ -22,7 +23,12 @@ import type { ShownAs } from '../kit/provider-client.ts';
 
 /** Matches PaymentIntent ids. */
 export const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
+/** Matches the ids of customers. */
+export const CUSTOMER_ID = /^cus_[A-Za-z0-9_]{1,200}$/;
 const REFUND_ID = /^(re|pyr)_[A-Za-z0-9_]{1,200}$/;
+
+/** Reads a text that a payer is shown; a longer one than any code counts as absent. */
+const shortText = textLike(/^[^\p{Cc}]{1,1000}$/u);
 
 /** The metadata that we set when creating an object or capturing an intent. */
 const metadata = fields({ transaction_id: asIs, capture_transaction_id: asIs });
@@ -43,8 +49,15 @@ const charge = fields({
     ...advice,
   }),
   payment_method_details: fields({
-    // Only newer versions of the API report these two.
-    card: fields({ network_transaction_id: textOf, authorization_code: textOf }),
+    card: fields({
+      ...({
+        ...each(textOf, 'brand', 'last4', 'funding'),
+        ...each(numberOf, 'exp_month', 'exp_year'),
+        wallet: optional(fields({ type: textOf })),
+      } satisfies FieldsOf<Stripe.Charge.PaymentMethodDetails.Card>),
+      // Only newer versions of the API report these two.
+      ...each(textOf, 'network_transaction_id', 'authorization_code'),
+    }),
   } satisfies FieldsOf<Stripe.Charge.PaymentMethodDetails>),
 } satisfies FieldsOf<Stripe.Charge>);
 
@@ -63,6 +76,38 @@ const error = fields({
   ...advice,
 });
 
+/** The code that a payer is shown, by its method. */
+const codes = {
+  pix_display_qr_code: fields({
+    data: shortText,
+    ...each(pageAddress, 'image_url_png', 'hosted_instructions_url'),
+    expires_at: numberOf,
+  } satisfies FieldsOf<Stripe.PaymentIntent.NextAction.PixDisplayQrCode>),
+  boleto_display_details: fields({
+    number: shortText,
+    ...each(pageAddress, 'pdf', 'hosted_voucher_url'),
+    expires_at: numberOf,
+  } satisfies FieldsOf<Stripe.PaymentIntent.NextAction.BoletoDisplayDetails>),
+  oxxo_display_details: fields({
+    number: shortText,
+    hosted_voucher_url: pageAddress,
+    expires_after: numberOf,
+  } satisfies FieldsOf<Stripe.PaymentIntent.NextAction.OxxoDisplayDetails>),
+  display_bank_transfer_instructions: fields({
+    amount_remaining: asIs,
+    currency: asIs,
+    reference: shortText,
+    hosted_instructions_url: pageAddress,
+    financial_addresses: listOf(
+      fields({
+        type: textOf,
+        // Only newer versions of the API report the account's holder.
+        spei: fields({ ...each(shortText, 'clabe', 'bank_name', 'account_holder_name') }),
+      }),
+    ),
+  } satisfies FieldsOf<Stripe.PaymentIntent.NextAction.DisplayBankTransferInstructions>),
+} satisfies FieldsOf<Stripe.PaymentIntent.NextAction>;
+
 /** Reads a PaymentIntent. */
 export const readIntent = fields({
   object: asIs,
@@ -74,11 +119,13 @@ export const readIntent = fields({
   currency: asIs,
   capture_method: asIs,
   payment_method: asIs,
+  customer: textLike(CUSTOMER_ID),
   metadata,
   latest_charge: latestCharge,
   last_payment_error: optional(error),
   next_action: fields({
     redirect_to_url: fields({ url: pageAddress }),
+    ...codes,
   } satisfies FieldsOf<Stripe.PaymentIntent.NextAction>),
 } satisfies FieldsOf<Stripe.PaymentIntent>);
 
@@ -108,6 +155,12 @@ export const readRefunds = fields({
   data: (data) => (Array.isArray(data) ? data.filter(isJsonObject) : undefined),
   has_more: asIs,
 } satisfies FieldsOf<Stripe.ApiList<Stripe.Refund>>);
+
+/** Reads the money in a customer's balance that no payment has taken, in Stripe's units by currency. */
+export const readCashBalance = fields({
+  object: asIs,
+  available: (value) => (isJsonObject(value) ? value : {}),
+} satisfies FieldsOf<Stripe.CashBalance>);
 
 /** Reads a search result. */
 export const readFound = fields({ data: listOf(readIntent) });

@@ -1,7 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import type { Money } from '#src/money.ts';
 import { alarmingOutcome, bodyOf, judgeProbe, turnedAway } from '../kit/provider-answer.ts';
-import { accountAt, openProviderClient, type ProviderCall } from '../kit/provider-client.ts';
-import type { PaymentAttempt } from '../port/attempt.ts';
+import { accountAt, openProviderClient } from '../kit/provider-client.ts';
+import { chargesCard, isLocalMethod, type PaymentAttempt } from '../port/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
   ConnectContext,
@@ -11,20 +12,27 @@ import type {
   ReportProblem,
 } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
+import { readIntent } from './answers.ts';
+import { createCode } from './create-code.ts';
 import {
   type AskedIntent,
   CORRECTIONS,
   fromAnswer,
   fromIntent,
   fromRefund,
+  type Open,
   referringTo,
 } from './from-provider.ts';
+import { localMethodsOf } from './local-methods.ts';
 import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
 import { readEvent } from './notifications.ts';
 import { createIntent, createPaymentMethod, fromPreparation } from './preparations.ts';
 import { readSettings, type StripeSettings } from './settings.ts';
 import {
+  type Call,
+  type CardMethod,
+  type ChargedMethod,
   cancelFields,
   captureFields,
   confirmFields,
@@ -37,6 +45,7 @@ import {
   type Send,
   type StripeTarget,
 } from './to-provider.ts';
+import { readWalletToken } from './wallet-token.ts';
 
 /**
  * Connector for Stripe's PaymentIntents. An attempt creates a payment method and an unconfirmed intent, which charge
@@ -44,8 +53,6 @@ import {
  * which Stripe refuses every confirmation. Settings: see settings.ts.
  */
 export const stripeConnector: Connector = { name: 'stripe', corrections: CORRECTIONS, connect };
-
-type Call = ProviderCall<StripeTarget, StripeSettings>;
 
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
@@ -72,14 +79,14 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const call = (): Call => ({ send: begin(), settings: stripe, shownAs });
   return {
     ...accountAt([origin, isLive ? 'live' : 'test'], accountId, apiKey),
-    capabilities: { ...CAPABILITIES, installments: stripe.installments },
+    capabilities: capabilitiesOf(stripe),
     deadlineMs: timeoutMs,
     pay: (attempt) => pay(attempt, call()),
     capture: (operation) => operate('capture', operation, call()),
     cancel: (operation) => operate('cancel', operation, call()),
     refund: (operation) => refund(operation, call()),
     complete: undefined,
-    lookUp: (query) => lookUp(query, begin(), shownAs),
+    lookUp: (query) => lookUp(query, call()),
     readNotification:
       webhookSecrets.length > 0
         ? async (notification, nowMs) => readEvent(notification, stripe, nowMs)
@@ -89,13 +96,67 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   };
 }
 
-async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
-  const { method, transactionId } = attempt;
+function capabilitiesOf({ installments, localMethods, applePayTokens }: StripeSettings): Capabilities {
+  return {
+    ...CAPABILITIES,
+    installments,
+    localMethods: localMethodsOf(localMethods),
+    walletTokens: ['GOOGLE_PAY', ...(applePayTokens ? ['APPLE_PAY'] : [])],
+  };
+}
+
+async function pay(attempt: PaymentAttempt, call: Call): Promise<Outcome> {
+  const { method } = attempt;
   const money = toStripeMoney(attempt.money);
-  if (method.by !== 'card' || method.verify) return turnedAway('it accepts purchases by card only');
   if (!money) return turnedAway('it cannot express this amount in this currency');
+  if (isLocalMethod(method)) return payByCode(attempt, method.type, money, call);
+  if (!chargesCard(method) || method.verify) return turnedAway('it accepts purchases by card only');
+  if (method.by === 'card') return charge(attempt, method, method, money, call);
+  const token = await readWalletToken(attempt.transactionId, method, call);
+  return 'outcome' in token ? token.outcome : charge(attempt, method, token, money, call);
+}
+
+/** Makes a code, with which the payer pays later. @param money in Stripe's units. */
+async function payByCode(
+  attempt: PaymentAttempt,
+  type: string,
+  money: Money,
+  { send, settings, shownAs }: Call,
+): Promise<Outcome> {
+  const stripeMethod = settings.localMethods.get(type);
+  if (!stripeMethod) return turnedAway(`it does not offer ${type}`);
+  const result = await createCode({ attempt, money, method: stripeMethod }, send, shownAs);
+  if ('outcome' in result) return result.outcome;
+  const payment = { transactionId: attempt.transactionId, money };
+  const asked: AskedIntent = { intentId: undefined, payment, of: { kind: 'PAYER_CODE' }, shownAs };
+  const outcome = fromAnswer(result, asked, (body) => named(body, fromIntent(body, asked)));
+  // The look-up cancels an intent that could get another code, and only then it has ended.
+  return outcome.kind === 'expired' ? { ...outcome, kind: 'unknown', detail: 'its code has ended' } : outcome;
+}
+
+/** Adds the id of an intent that has just been created, unless it is another payment's. */
+function named(body: JsonObject, outcome: Outcome | Open): Outcome | Open {
+  const { id } = readIntent(body);
+  const isAnothers = outcome === 'open' || (outcome.kind === 'unknown' && outcome.alarm);
+  return isAnothers || id === undefined ? outcome : referringTo(id, outcome);
+}
+
+/**
+ * Charges a card, or authorizes a charge.
+ *
+ * @param source the card, or Stripe's token for it.
+ * @param money in Stripe's units.
+ */
+async function charge(
+  attempt: PaymentAttempt,
+  method: ChargedMethod,
+  source: CardMethod | { readonly token: string },
+  money: Money,
+  { send, settings, shownAs }: Call,
+): Promise<Outcome> {
+  const { transactionId } = attempt;
   const [methodResult, intentResult] = await Promise.all([
-    createPaymentMethod(attempt, method, send),
+    createPaymentMethod(attempt, source, send),
     createIntent(attempt, money, method, send),
   ]);
   const paymentMethod = fromPreparation(methodResult, 'payment_method', shownAs);

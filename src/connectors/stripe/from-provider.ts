@@ -17,7 +17,7 @@ import {
 } from '../kit/provider-answer.ts';
 import type { ShownAs } from '../kit/provider-client.ts';
 import type { Corrections } from '../port/connector.ts';
-import { assertNever, type Movement, type Outcome, type Totals } from '../port/outcome.ts';
+import { assertNever, type Movement, type Outcome, type ReportedCard, type Totals } from '../port/outcome.ts';
 import {
   errorOf,
   type Intent,
@@ -28,6 +28,7 @@ import {
   readRefund,
   type StripeError,
 } from './answers.ts';
+import { fromCode } from './from-code.ts';
 import { fromStripeMoney } from './money.ts';
 import { declined, fromRefusal, meaningOf } from './refusals.ts';
 
@@ -39,6 +40,7 @@ export type AskedIntent = {
   readonly payment: AskedMoney;
   readonly of:
     | { readonly kind: 'CARD'; readonly capture: boolean }
+    | { readonly kind: 'PAYER_CODE' }
     | ({ readonly kind: 'capture' | 'cancel'; readonly claimed: readonly string[] } & AskedMoney);
   readonly shownAs: ShownAs;
 };
@@ -82,6 +84,8 @@ export function fromIntent(body: JsonObject, asked: AskedIntent): Outcome | Open
   switch (asked.of.kind) {
     case 'CARD':
       return fromPayment(intent, asked.of.capture, hasCharge(body), providerData);
+    case 'PAYER_CODE':
+      return fromCode(intent, body, providerData);
     case 'capture':
       return fromCapture(intent, asked.of, providerData);
     case 'cancel':
@@ -249,13 +253,27 @@ function approved(
   { latest_charge: charge }: Intent,
   reported: Parameters<typeof approvedOutcome>[0],
 ): Outcome {
-  const { authorization_code, network_transaction_id: networkTransactionId } =
-    charge.payment_method_details.card;
+  const { card } = charge.payment_method_details;
+  const { authorization_code, network_transaction_id: networkTransactionId } = card;
   return {
     ...approvedOutcome(reported, authorization_code),
     ...(networkTransactionId !== '' && { networkTransactionId }),
+    ...(card.wallet && { card: cardBehind(card) }),
   };
 }
+
+/** Returns the card behind a wallet. */
+function cardBehind({ brand, last4, funding, exp_month, exp_year }: ChargedCard): ReportedCard {
+  return {
+    brand: brand.toUpperCase() || undefined,
+    lastFour: /^\d{4}$/.test(last4) ? last4 : undefined,
+    expirationMonth: exp_month,
+    expirationYear: exp_year === undefined ? undefined : exp_year % 100,
+    type: /^(credit|debit|prepaid)$/.test(funding) ? funding.toUpperCase() : undefined,
+  };
+}
+
+type ChargedCard = Intent['latest_charge']['payment_method_details']['card'];
 
 /** Reads a decline that arrives as an error. The decline counts only if it is about this payment. */
 function fromDecline(

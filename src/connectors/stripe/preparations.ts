@@ -10,6 +10,7 @@ import { errorOf, providerDataOf } from './answers.ts';
 import { declined, fromRefusal } from './refusals.ts';
 import {
   type CardMethod,
+  type ChargedMethod,
   type Fields,
   intentFields,
   paymentMethodFields,
@@ -17,7 +18,8 @@ import {
   type Send,
 } from './to-provider.ts';
 
-const OPTIONAL: OptionalFields = {
+/** Fields that Stripe may refuse and that a payment can do without. */
+export const OPTIONAL: OptionalFields = {
   names:
     /^(billing_details\[.+|shipping(\[.+)?|statement_descriptor_suffix|description|metadata\[(?!transaction_id\]).+)$/,
   refusedBy: (result) => [errorOf(bodyOf(result, 400))?.param ?? ''],
@@ -28,7 +30,7 @@ const OPTIONAL: OptionalFields = {
 /** Creates the payment method of an attempt, which charges nothing. */
 export function createPaymentMethod(
   attempt: PaymentAttempt,
-  method: CardMethod,
+  method: CardMethod | { readonly token: string },
   send: Send,
 ): Promise<HttpResult> {
   const key = `${attempt.transactionId}:pm`;
@@ -45,7 +47,7 @@ export function createPaymentMethod(
 export function createIntent(
   facts: AttemptFacts,
   money: Money,
-  options: Pick<CardMethod, 'capture' | 'softDescriptor'>,
+  options: Pick<ChargedMethod, 'capture' | 'softDescriptor'>,
   send: Send,
 ): Promise<HttpResult> {
   const { transactionId: key } = facts;
@@ -93,4 +95,19 @@ export function fromPreparation(
   return refusal !== 'declined' && refusal.kind === 'not_sent'
     ? { outcome: refusal }
     : unprepared(`the provider's response: ${result.status}`);
+}
+
+/**
+ * Reads the response to a request that only one method of payment needs. A key without the permission for it says nothing
+ * about the connection's other payments.
+ */
+export function fromExtraPreparation(
+  result: HttpResult,
+  object: string,
+  shownAs: ShownAs,
+): ReturnType<typeof fromPreparation> {
+  const prepared = fromPreparation(result, object, shownAs);
+  const isForbidden = result.kind === 'answer' && result.status === 403;
+  if (!isForbidden || !('outcome' in prepared) || prepared.outcome.kind !== 'not_sent') return prepared;
+  return { outcome: { ...prepared.outcome, because: 'turned_away' } };
 }

@@ -9,6 +9,7 @@ import {
   requiredSecret,
   type Secrets,
 } from '../kit/provider-settings.ts';
+import { methodsOf, type StripeMethod } from './local-methods.ts';
 
 /** Settings of a connection to a Stripe account. */
 export type StripeSettings = {
@@ -28,6 +29,10 @@ export type StripeSettings = {
    * 'automatic': Stripe requests 3-D Secure if laws or scheme rules require it; 'any': for every card that supports it.
    */
   readonly requestThreeDSecure: 'automatic' | 'any';
+  /** Accepts tokens of Apple Pay, with a request that Stripe does not publish. */
+  readonly applePayTokens: boolean;
+  /** The local methods, by payment_method.type. */
+  readonly localMethods: ReadonlyMap<string, StripeMethod>;
 };
 
 /**
@@ -47,5 +52,7 @@ export function readSettings(settings: JsonObject, secrets: Secrets): StripeSett
     webhookSecrets: currentSecrets(secrets, 'webhook_secret', 'webhook_secret_next'),
     installments: config.installments,
     requestThreeDSecure: config.requestThreeDSecure === 'any' ? 'any' : 'automatic',
+    applePayTokens: config.applePayTokens,
+    localMethods: methodsOf(config.methods),
   };
 }

@@ -6,8 +6,8 @@ import type { Secret } from '#src/secret.ts';
 import { encodeForm, type FormValue } from '../kit/form-body.ts';
 import type { HttpRequest } from '../kit/http-client.ts';
 import { phoneNumberOf } from '../kit/phone-number.ts';
-import type { SendTarget } from '../kit/provider-client.ts';
-import type { AttemptFacts, Method, PaymentAttempt } from '../port/attempt.ts';
+import type { ProviderCall, SendTarget } from '../kit/provider-client.ts';
+import type { AttemptCard, AttemptFacts, Method, PaymentAttempt } from '../port/attempt.ts';
 import type { Operation } from '../port/connector.ts';
 import type { StripeSettings } from './settings.ts';
 
@@ -19,8 +19,10 @@ const MAX_METADATA_VALUE = 500;
 
 /** Payment method of a card attempt. */
 export type CardMethod = Extract<Method, { by: 'card' }>;
+/** Payment method of an attempt that charges a card: the card itself, or the one behind a wallet's token. */
+export type ChargedMethod = Extract<Method, { by: 'card' | 'wallet_token' }>;
 /** Parameters from Stripe's official types for the version above; an absent parameter may also be undefined. */
-type Wire<T> = T extends object ? { readonly [Name in keyof T]?: Wire<T[Name]> | undefined } : T;
+export type Wire<T> = T extends object ? { readonly [Name in keyof T]?: Wire<T[Name]> | undefined } : T;
 /** Fields of a request. */
 export type Fields = { readonly [name: string]: FormValue };
 
@@ -35,6 +37,8 @@ export type StripeTarget = {
 
 /** Sends a request within its call's deadline. */
 export type Send = SendTarget<StripeTarget>;
+/** Everything that one call of a connection needs. */
+export type Call = ProviderCall<StripeTarget, StripeSettings>;
 
 /** Builds a read request. */
 export function get(path: string, fields: Fields): StripeTarget {
@@ -64,23 +68,40 @@ export function httpRequest({ method, path, fields, key }: StripeTarget, apiKey:
   return { method, path, headers, body: form };
 }
 
-/** Fields of a payment method for the card. Creating the method charges nothing. */
-export function paymentMethodFields({ customerPayer }: PaymentAttempt, { card }: CardMethod): Fields {
+/**
+ * Fields of a payment method for the card. Creating the method charges nothing.
+ *
+ * @param token Stripe's token for the card behind a wallet.
+ */
+export function paymentMethodFields(
+  { customerPayer }: PaymentAttempt,
+  method: CardMethod | { readonly token: string },
+): Fields {
+  const card = 'token' in method ? undefined : method.card;
   return {
     type: 'card',
-    card: {
-      number: card.number.reveal(),
-      exp_month: card.expirationMonth,
-      exp_year: 2000 + card.expirationYear,
-      cvc: card.securityCode?.reveal(),
-    },
+    card: 'token' in method ? { token: method.token } : cardFields(method.card),
     billing_details: {
-      name: card.holderName || undefined,
+      name: (card ? card.holderName : nameOf(customerPayer)) || undefined,
       email: customerPayer.email || undefined,
       phone: phoneNumberOf(customerPayer),
       address: addressOf(customerPayer.billingAddress),
     },
   } satisfies Wire<Stripe.PaymentMethodCreateParams>;
+}
+
+function cardFields({ number, securityCode, expirationMonth, expirationYear }: AttemptCard) {
+  return {
+    number: number.reveal(),
+    exp_month: expirationMonth,
+    exp_year: 2000 + expirationYear,
+    cvc: securityCode?.reveal(),
+  } satisfies Wire<Stripe.PaymentMethodCreateParams.Card1>;
+}
+
+/** Returns a payer's full name; '' if it is unknown. */
+export function nameOf({ firstName, lastName }: CustomerPayer): string {
+  return [firstName, lastName].filter(Boolean).join(' ');
 }
 
 /**
@@ -92,16 +113,25 @@ export function paymentMethodFields({ customerPayer }: PaymentAttempt, { card }:
 export function intentFields(
   facts: AttemptFacts,
   money: Money,
-  { capture, softDescriptor }: Pick<CardMethod, 'capture' | 'softDescriptor'>,
+  { capture, softDescriptor }: Pick<ChargedMethod, 'capture' | 'softDescriptor'>,
 ): Fields {
+  const { description, metadata } = describedBy(facts);
   return {
     amount: Number(money.minorUnits),
     currency: money.currency.toLowerCase(),
     capture_method: capture ? 'automatic' : 'manual',
     payment_method_types: ['card'],
     statement_descriptor_suffix: descriptorOf(softDescriptor),
-    description: facts.description.slice(0, MAX_DESCRIPTION_LENGTH) || undefined,
+    description,
     shipping: shippingOf(facts.customerPayer),
+    metadata,
+  } satisfies Wire<Stripe.PaymentIntentCreateParams>;
+}
+
+/** Fields of a PaymentIntent that describe the payment and lead back to it. */
+export function describedBy(facts: AttemptFacts) {
+  return {
+    description: facts.description.slice(0, MAX_DESCRIPTION_LENGTH) || undefined,
     metadata: {
       ...metadataOf(facts),
       transaction_id: facts.transactionId,
@@ -132,7 +162,7 @@ function metadataOf({ metadata }: AttemptFacts): Record<string, string> {
 /** Fields of the only request of an attempt that moves money: it charges the payment method, or authorizes a charge. */
 export function confirmFields(
   attempt: PaymentAttempt,
-  method: CardMethod,
+  method: ChargedMethod,
   paymentMethodId: string,
   settings: Pick<StripeSettings, 'requestThreeDSecure'>,
 ): Fields {
@@ -223,7 +253,8 @@ function reasonOf(reason: string | undefined): Stripe.RefundCreateParams.Reason 
   }
 }
 
-function addressOf(address: Address | undefined) {
+/** Returns an address as Stripe takes it; undefined if there is none. */
+export function addressOf(address: Address | undefined) {
   if (!address) return undefined;
   const { addressLine1, addressLine2, neighborhood, city, state, zipCode, country } = address;
   return {
@@ -238,7 +269,7 @@ function addressOf(address: Address | undefined) {
 
 /** Stripe requires both a name and an address, or neither. */
 function shippingOf(payer: CustomerPayer) {
-  const name = [payer.firstName, payer.lastName].filter(Boolean).join(' ');
+  const name = nameOf(payer);
   const address = addressOf(payer.shippingAddress);
   return name !== '' && address?.line1 ? { name, phone: phoneNumberOf(payer), address } : undefined;
 }

@@ -154,8 +154,9 @@ const GRACE_MS = 30_000;
 /** Returns true for the last check within a payer's time, after which the provider closes an unfinished payment. */
 export function isLastCheck(found: Found, { hasLookUp }: Pick<CheckTerms, 'hasLookUp'>): boolean {
   const { transaction } = found;
-  if (isLapsing(transaction) || isOpenAttempt(transaction)) return false;
+  if (isLapsing(transaction)) return false;
   if (isCode(transaction)) return !hasLookUp && timeLeftMs(found) + CODE_GRACE_MS <= 0;
+  if (isOpenAttempt(transaction)) return false;
   return timeLeftMs(found) + GRACE_MS <= 0;
 }
 

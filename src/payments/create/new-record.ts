@@ -145,9 +145,27 @@ function shownType(method: RequestedMethod, tellsAuthorized: boolean): Transacti
 /** The stored customer of a payment, with the payer's stored data. */
 type StoredCustomer = PaymentFacts['storedCustomer'];
 
-/** Completes a request with the stored customer's data. */
-export function withStoredPayer(request: CreatePaymentRequest, stored: StoredCustomer): CreatePaymentRequest {
-  return stored ? { ...request, customerPayer: recordedPayer(request.customerPayer, stored) } : request;
+/**
+ * Completes a request with the stored customer's data.
+ *
+ * @param options.payerAdds true: the payer sent the request, whose data adds to the customer's and changes none of it.
+ */
+export function withStoredPayer(
+  request: CreatePaymentRequest,
+  stored: StoredCustomer,
+  { payerAdds }: { readonly payerAdds: boolean },
+): CreatePaymentRequest {
+  if (!stored) return request;
+  const { customerPayer } = request;
+  const sent = payerAdds && customerPayer ? onlyAdding(customerPayer, stored.payer) : customerPayer;
+  return { ...request, customerPayer: recordedPayer(sent, stored) };
+}
+
+/** Returns the fields of a payer's data about which a customer's data says nothing. */
+function onlyAdding(sent: CustomerPayer, stored: CustomerPayer): CustomerPayer {
+  const says = (value: unknown) => (Array.isArray(value) ? value.length > 0 : !saysNothing(value));
+  const added = Object.entries(sent).filter(([name]) => !says(stored[name as keyof CustomerPayer]));
+  return create(CustomerPayerSchema, Object.fromEntries(added));
 }
 
 /** Merges the payer's data field by field; the request wins. A document or address is taken whole from one side. */

@@ -80,7 +80,10 @@ export async function preparePayment(
   const storedPayer = stored?.customer && fromBinary(CustomerPayerSchema, stored.customer.payer);
   const storedCustomer = stored?.customer && storedPayer && { id: stored.customer.id, payer: storedPayer };
   const complete = withChoices(sent, stored?.oneTimeToken?.choices, storedPayer);
-  const request = withStoredPayer(requestInSession(complete, stored?.session), storedCustomer);
+  // Only the merchant may change a customer's data; a payer may add what is missing for this payment.
+  const payerAdds = withinSession !== undefined;
+  const inSession = requestInSession(complete, stored?.session);
+  const request = withStoredPayer(inSession, storedCustomer, { payerAdds });
   const method = readMethod(request, stored, catalogue.types);
   requireMethodInSession(stored?.session, method);
   if (isOpenToAll && method.by !== 'payer') throw publicKeyAlone();

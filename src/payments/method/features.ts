@@ -132,6 +132,10 @@ export function lacksOf(
   nowMs: number,
 ): Lack[] {
   if (isLocalMethod(method)) return lacksOfLocal(method, request, can, nowMs);
+  if (isWithoutToken(method, request, can)) {
+    const field = 'payment_method.detail.wallet.payment_token';
+    return [{ field, what: `${method.type} payments`, isMissing: true }];
+  }
   const lacks = lacksOfKind(method, can);
   if (!chargesCard(method)) return lacks;
   const detail = `payment_method.detail.${method.by === 'card' ? 'card' : 'wallet'}`;
@@ -145,6 +149,15 @@ export function lacksOf(
       (missing?.(can, method, request) ?? []).map((field): Lack => ({ field, what, isMissing: true })),
     ),
   ];
+}
+
+/** Returns true for a wallet that pays with a token, of which the request has none, nor a stored wallet. */
+function isWithoutToken(
+  { by, type }: Method<unknown>,
+  { paymentMethod }: CreatePaymentRequest,
+  { walletTokens }: Capabilities,
+): boolean {
+  return by === 'wallet' && !paymentMethod?.vaultedToken && walletTokens.includes(type);
 }
 
 function lacksOfKind(method: Exclude<Method<unknown>, LocalMethodOfPayer>, can: Capabilities): Lack[] {
@@ -161,7 +174,7 @@ function lacksOfKind(method: Exclude<Method<unknown>, LocalMethodOfPayer>, can: 
  * expiry, and the data of the payer that the provider needs.
  */
 function lacksOfLocal(
-  { type, category, wantedExpiryMs }: LocalMethodOfPayer,
+  { type, category, wantedExpiryMs, bankId }: LocalMethodOfPayer,
   request: CreatePaymentRequest,
   { localMethods }: Capabilities,
   nowMs: number,
@@ -177,6 +190,11 @@ function lacksOfLocal(
       `payment_method.detail.${category === 'TICKET' ? 'ticket' : 'bank_transfer'}.expires_at`,
       wantedExpiryMs !== undefined && expiryOf(local, wantedExpiryMs, nowMs) === undefined,
       rangeOf(local),
+    ],
+    [
+      'payment_method.detail.bank_transfer.bank_id',
+      bankId !== '' && local.banks !== undefined && !local.banks.includes(bankId),
+      oneOf(local.banks ?? []),
     ],
     ['customer_payer.document.document_type', hasOtherDocument(local, request), oneOf(local.documents ?? [])],
   ];

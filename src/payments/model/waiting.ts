@@ -2,7 +2,7 @@ import { create, equals } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { formatMoney } from '#src/money.ts';
-import { isOpenAttempt, payerMustAct, shownOf, type TransactionInState } from './state.ts';
+import { isCode, isOpenAttempt, payerMustAct, shownOf, type TransactionInState } from './state.ts';
 
 /** The outcome of a query to a provider without a look-up. Nothing was sent that could take money. */
 export const NO_LOOK_UP: Outcome = {
@@ -56,12 +56,15 @@ function isPendingAsShown(outcome: Outcome, { transaction, record }: Transaction
 
 /**
  * Returns the outcome at a provider without a look-up. A payer who did not return in time did not pay, as far as we
- * know. A payer who returned without a conclusive result may have paid, so such a payment never ends by itself.
+ * know, and nobody pays a code that nobody was shown, since the answer with it was lost. A payer who returned without a
+ * conclusive result may have paid, so such a payment never ends by itself.
  */
 export function withoutLookUp(reported: Outcome, found: TransactionInState, isLast: boolean): Outcome {
-  if (reported.kind !== 'unknown' || !payerMustAct(found.record)) return reported;
+  const { transaction, record } = found;
+  const isUnseenCode = isCode(transaction) && isOpenAttempt(transaction);
+  if (reported.kind !== 'unknown' || !(payerMustAct(record) || (isUnseenCode && isLast))) return reported;
   const providerData = reported.providerData ?? shownOf(found) ?? create(ProviderDataSchema);
-  if (reported !== NO_LOOK_UP) return { kind: 'pending', providerData };
+  if (reported !== NO_LOOK_UP && !isUnseenCode) return { kind: 'pending', providerData };
   return isLast ? { kind: 'expired', providerData } : reported;
 }
 

@@ -37,6 +37,10 @@ export type TransactionState = {
   readonly capture: boolean;
   /** true: the payer was redirected, or has returned and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
+  /** The kind of its payment method; undefined for operations. */
+  readonly methodKind: string | undefined;
+  /** When the payer can no longer pay; undefined if nobody waits for a payer. */
+  readonly payerDueAt: Date | undefined;
   /** Time of the next check. */
   readonly checkAt: Date | undefined;
   /** The stored key of the call that requested an operation, if it has one. */
@@ -92,6 +96,7 @@ const TRANSACTIONS = {
   text: `
     SELECT t.id, t.type, t.status, t.connection_id AS "connectionId", t.reference,
       t.amount_minor_units AS "minorUnits", t.currency, t.capture, t.awaits_payer AS "awaitsPayer",
+      t.method_kind AS "methodKind", t.payer_due_at AS "payerDueAt",
       t.check_at AS "checkAt", t.idempotency_key AS "idempotencyKey"
     FROM transaction t
     WHERE t.account_id = $1::uuid AND t.payment_id = $2 ORDER BY t.created_at, t.id LIMIT ${MAX_ROWS_SHOWN}`,

@@ -13,6 +13,8 @@ export type PaymentSearch = {
   /** At most one of `merchantOrderId` and `cardLastFour` may be set. */
   readonly merchantOrderId: string | undefined;
   readonly cardLastFour: string | undefined;
+  /** payment_method.type. */
+  readonly methodType: string | undefined;
   readonly status: string | undefined;
   readonly from: string | undefined;
   readonly before: string | undefined;
@@ -33,42 +35,53 @@ const CREATED_AT = `to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:
 /** A found payment without its record. */
 type Position = Omit<FoundPayment, 'record'>;
 
+/** The condition of each filter. Those with a constant are worded like the condition of an index, so that the planner uses it. */
+const FILTERS = {
+  merchantOrderId: { name: 'order', where: (value: string) => `p.merchant_order_id = ${value}` },
+  cardLastFour: {
+    name: 'last_four',
+    where: (value: string) => `p.card_last_four = ${value} AND p.card_last_four <> ''`,
+  },
+  isCard: { name: 'card', where: (value: string) => `p.method_type = ${value}` },
+  methodType: {
+    name: 'method',
+    where: (value: string) => `p.method_type = ${value} AND p.method_type <> 'CARD'`,
+  },
+  status: { name: 'status', where: (value: string) => `p.status = ${value}` },
+} as const;
+
+type Filter = keyof typeof FILTERS;
+
 // An account's newest payments come from an index that starts with the account.
-function searchStatement(name: string, filters: string): Statement {
+function searchStatement(filters: readonly Filter[]): Statement {
+  const names = filters.map((filter) => FILTERS[filter].name);
+  const conditions = filters.map((filter, i) => `AND ${FILTERS[filter].where(`$${i + 5}`)}`).join(' ');
   const text = `
     SELECT p.id, p.account_id AS "accountId", ${CREATED_AT} FROM payment p
     WHERE p.account_id = $1 AND p.created_at >= $2::timestamptz
-      AND (p.created_at, p.id) < ($3::timestamptz, $4::uuid) ${filters}
+      AND (p.created_at, p.id) < ($3::timestamptz, $4::uuid) ${conditions}
     ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`;
-  return { name, text };
+  const name = ['search_payments', names.join('_and_')].filter(Boolean).join('_by_');
+  // Several filters are planned for their values: an order, the last digits of a card, or a method may have a million
+  // payments, of which hardly any have a given status.
+  return { name, text, ...(filters.length > 1 && { isPrepared: false }) };
 }
 
-const FILTERS = {
-  merchantOrderId: 'AND p.merchant_order_id = $5',
-  // Worded like the condition of the index, so that the planner uses it.
-  cardLastFour: "AND p.card_last_four = $5 AND p.card_last_four <> ''",
-};
-const SEARCH = {
-  all: searchStatement('search_payments', ''),
-  byStatus: searchStatement('search_payments_by_status', 'AND p.status = $5'),
-  merchantOrderId: searchStatement('search_payments_by_order', FILTERS.merchantOrderId),
-  cardLastFour: searchStatement('search_payments_by_last_four', FILTERS.cardLastFour),
-};
-// Planned for its values: an order, or the last digits of a card, may have a million payments, of which hardly any have
-// a given status.
-const SEARCH_AND_STATUS = {
-  merchantOrderId: {
-    ...searchStatement('search_payments_by_order_and_status', `${FILTERS.merchantOrderId} AND p.status = $6`),
-    isPrepared: false,
-  },
-  cardLastFour: {
-    ...searchStatement(
-      'search_payments_by_last_four_and_status',
-      `${FILTERS.cardLastFour} AND p.status = $6`,
+const BY_TEXT = [[], ['merchantOrderId'], ['cardLastFour']] as const;
+const BY_METHOD = [[], ['isCard'], ['methodType']] as const;
+const BY_STATUS = [[], ['status']] as const;
+
+/** The statements, by the names of their filters. */
+const SEARCHES: Readonly<Record<string, Statement>> = Object.fromEntries(
+  BY_TEXT.flatMap((text) =>
+    BY_METHOD.flatMap((method) =>
+      BY_STATUS.map((status) => {
+        const filters = [...text, ...method, ...status];
+        return [filters.join(), searchStatement(filters)];
+      }),
     ),
-    isPrepared: false,
-  },
-};
+  ),
+);
 
 /**
  * Searches payments account by account. Reads only the records of the page. Leaves out the accounts of nodes that are
@@ -82,20 +95,16 @@ export async function searchPayments(
   search: PaymentSearch,
   after: PagePosition | undefined,
 ): Promise<FoundPayment[]> {
-  const {
-    accountIds,
-    merchantOrderId,
-    cardLastFour,
-    status,
-    from = '-infinity',
-    before = 'infinity',
-  } = search;
+  const { accountIds, merchantOrderId, cardLastFour, methodType, status } = search;
+  const { from = '-infinity', before = 'infinity' } = search;
   const { createdAt, id } = after ?? { createdAt: before, id: NIL_UUID };
-  const by = merchantOrderId !== undefined ? 'merchantOrderId' : 'cardLastFour';
-  const values = [merchantOrderId ?? cardLastFour, status].filter((value) => value !== undefined);
-  const isByText = merchantOrderId !== undefined || cardLastFour !== undefined;
-  const plain = status === undefined ? SEARCH.all : SEARCH.byStatus;
-  const statement = isByText ? (status === undefined ? SEARCH[by] : SEARCH_AND_STATUS[by]) : plain;
+  const byMethod = methodType === 'CARD' ? { isCard: methodType } : { methodType };
+  const filters = Object.entries({ merchantOrderId, cardLastFour, ...byMethod, status }).filter(
+    (filter): filter is [Filter, string] => filter[1] !== undefined,
+  );
+  const values = filters.map(([, value]) => value);
+  const statement = SEARCHES[filters.map(([filter]) => filter).join()];
+  if (!statement) throw new Error('an order and the last digits of a card cannot be searched together');
   const found: Position[] = [];
   const failed: unknown[] = [];
   for (const accountId of accountIds) {
@@ -123,7 +132,7 @@ const READ = {
   text: `
     SELECT p.id, p.account_id AS "accountId", ${CREATED_AT}, p.record
     FROM (SELECT * FROM payment WHERE account_id = $1 AND id = ANY ($2::uuid[]) OFFSET 0) p
-    WHERE ($3::text IS NULL OR p.status = $3)
+    WHERE ($3::text IS NULL OR p.status = $3) AND ($6::text IS NULL OR p.method_type = $6)
       AND p.created_at >= $4::timestamptz AND p.created_at < $5::timestamptz`,
 };
 
@@ -131,15 +140,16 @@ const READ = {
 async function readFound(
   database: Database,
   found: readonly Due[],
-  search: Pick<PaymentSearch, 'status' | 'from' | 'before'> = {
+  search: Pick<PaymentSearch, 'methodType' | 'status' | 'from' | 'before'> = {
+    methodType: undefined,
     status: undefined,
     from: undefined,
     before: undefined,
   },
 ): Promise<FoundPayment[]> {
-  const { status = null, from = '-infinity', before = 'infinity' } = search;
+  const { methodType = null, status = null, from = '-infinity', before = 'infinity' } = search;
   const payments = await takeByAccount(found, async (accountId, own) => {
-    const values = [accountId, own.map(({ id }) => id), status, from, before];
+    const values = [accountId, own.map(({ id }) => id), status, from, before, methodType];
     return (await database.query<FoundPayment>(READ, values)).rows;
   });
   return newestOf(payments);
@@ -186,7 +196,7 @@ const BY_REFERENCE = {
  */
 export async function findPaymentsByReference(
   database: Database,
-  search: Pick<PaymentSearch, 'accountIds' | 'status' | 'from' | 'before'>,
+  search: Pick<PaymentSearch, 'accountIds' | 'methodType' | 'status' | 'from' | 'before'>,
   connectionIds: readonly string[],
   reference: string,
 ): Promise<FoundPayment[]> {

@@ -49,6 +49,76 @@ export const ENGLISH = {
     almostAdded: ['Almost done', 'Your wallet is being confirmed. The shop will tell you.'],
     notAdded: ['Wallet not added', 'Nothing was charged. Start again in the shop.'],
   },
+  payLater: {
+    how: 'How to pay',
+    payUntil: 'Pay until {time} ({zone})',
+    received: '{received} has arrived so far. Please transfer the rest.',
+    qrCode: 'QR code for your bank’s app',
+    barcode: 'Barcode with the number {number}',
+    labels: {
+      code: 'Pix code',
+      line: 'Number of the boleto',
+      number: 'Reference to pay with',
+      account: 'Account',
+      reference: 'Reference of the transfer',
+      bank: 'Bank',
+      beneficiary: 'Beneficiary',
+    },
+    copy: 'Copy',
+    document: 'Show the provider’s document',
+    printed: 'Take this page with you, and keep the receipt.',
+    reload: 'This page is loaded again every few seconds, and shows when your payment has arrived.',
+    steps: {
+      PIX: [
+        'Open your bank’s app and choose Pix.',
+        'Scan the QR code, or copy the code and paste it under “Pix copia e cola”.',
+        'Check the amount and confirm. This page shows when your payment has arrived.',
+      ],
+      BOLETO: [
+        'Open your bank’s app and choose to pay a boleto, or go to a bank or a lottery shop.',
+        'Scan the barcode, or copy the number and paste it.',
+        'Check the amount and confirm. It takes one to three business days until the payment arrives.',
+      ],
+      OXXO: [
+        'Go to any OXXO store before the time above.',
+        'Show the barcode, or say the reference, and pay in cash.',
+        'Keep the receipt. The payment arrives by the next business day. It cannot be canceled here.',
+      ],
+      SPEI: [
+        'Open your bank’s app and choose a transfer (SPEI).',
+        'Copy the CLABE, and enter exactly the amount above.',
+        'Confirm. This page shows when your transfer has arrived.',
+      ],
+      EFECTY: [
+        'Go to any Efecty point before the time above.',
+        'Say that you pay for this shop, give the reference, and pay in cash.',
+        'Keep the receipt. The payment cannot be canceled here.',
+      ],
+      OTHER: [
+        'Use the details above to pay exactly this amount.',
+        'Confirm before the time above. This page shows when your payment has arrived.',
+      ],
+    },
+    preparing: [
+      'Your code is being prepared',
+      'This takes a moment. It appears here as soon as it is ready.',
+    ],
+    confirming: [
+      'Your payment is being confirmed',
+      'You do not need to pay again. This page shows when it is complete.',
+    ],
+    paid: ['Payment complete', 'Thank you. The shop knows that you have paid.'],
+    expired: [
+      'The time to pay is over',
+      'Do not pay with this code any more. Please start again in the shop.',
+    ],
+    canceled: [
+      'This payment was canceled',
+      'Do not pay with its code any more. Please start again in the shop.',
+    ],
+    declined: ['The payment was not made', 'Nothing was charged. Please start again in the shop.'],
+    script: { copied: 'Copied', yourTime: 'Where you are: {time}' },
+  },
   script: {
     paying: 'Paying…',
     continueTo: 'Continue to {name}',

@@ -53,6 +53,76 @@ export const FRENCH: CheckoutTexts = {
     ],
     notAdded: ['Portefeuille non ajouté', 'Rien n’a été débité. Recommencez dans la boutique.'],
   },
+  payLater: {
+    how: 'Comment payer',
+    payUntil: 'Payez avant le {time} ({zone})',
+    received: '{received} sont arrivés jusqu’ici. Veuillez virer le reste.',
+    qrCode: 'Code QR pour l’application de votre banque',
+    barcode: 'Code-barres portant le numéro {number}',
+    labels: {
+      code: 'Code Pix',
+      line: 'Numéro du boleto',
+      number: 'Référence de paiement',
+      account: 'Compte',
+      reference: 'Référence du virement',
+      bank: 'Banque',
+      beneficiary: 'Bénéficiaire',
+    },
+    copy: 'Copier',
+    document: 'Afficher le document du prestataire',
+    printed: 'Emportez cette page et gardez le reçu.',
+    reload: 'Cette page se recharge toutes les quelques secondes et indique l’arrivée de votre paiement.',
+    steps: {
+      PIX: [
+        'Ouvrez l’application de votre banque et choisissez Pix.',
+        'Scannez le code QR, ou copiez le code et collez-le sous « Pix copia e cola ».',
+        'Vérifiez le montant et confirmez. Cette page indique l’arrivée de votre paiement.',
+      ],
+      BOLETO: [
+        'Ouvrez l’application de votre banque et choisissez de payer un boleto, ou allez dans une banque ou une loterie.',
+        'Scannez le code-barres, ou copiez le numéro et collez-le.',
+        'Vérifiez le montant et confirmez. Le paiement met un à trois jours ouvrés à arriver.',
+      ],
+      OXXO: [
+        'Allez dans un magasin OXXO avant l’heure indiquée.',
+        'Montrez le code-barres, ou donnez la référence, et payez en espèces.',
+        'Gardez le reçu. Le paiement arrive au plus tard le jour ouvré suivant. Il ne peut pas être annulé ici.',
+      ],
+      SPEI: [
+        'Ouvrez l’application de votre banque et choisissez un virement (SPEI).',
+        'Copiez la CLABE et saisissez exactement le montant indiqué.',
+        'Confirmez. Cette page indique l’arrivée de votre virement.',
+      ],
+      EFECTY: [
+        'Allez dans un point Efecty avant l’heure indiquée.',
+        'Dites que vous payez cette boutique, donnez la référence et payez en espèces.',
+        'Gardez le reçu. Le paiement ne peut pas être annulé ici.',
+      ],
+      OTHER: [
+        'Utilisez les données ci-dessus pour payer exactement ce montant.',
+        'Confirmez avant l’heure indiquée. Cette page indique l’arrivée de votre paiement.',
+      ],
+    },
+    preparing: [
+      'Votre code est en préparation',
+      'Cela prend un instant. Il apparaît ici dès qu’il est prêt.',
+    ],
+    confirming: [
+      'Votre paiement est en cours de confirmation',
+      'Vous n’avez pas besoin de payer à nouveau. Cette page indique quand il est terminé.',
+    ],
+    paid: ['Paiement effectué', 'Merci. La boutique sait que vous avez payé.'],
+    expired: [
+      'Le délai de paiement est passé',
+      'Ne payez plus avec ce code. Veuillez recommencer dans la boutique.',
+    ],
+    canceled: [
+      'Ce paiement a été annulé',
+      'Ne payez plus avec son code. Veuillez recommencer dans la boutique.',
+    ],
+    declined: ['Le paiement n’a pas été fait', 'Rien n’a été débité. Veuillez recommencer dans la boutique.'],
+    script: { copied: 'Copié', yourTime: 'À votre heure : {time}' },
+  },
   script: {
     paying: 'Paiement…',
     continueTo: 'Continuer vers {name}',

@@ -51,6 +51,79 @@ export const GERMAN: CheckoutTexts = {
     almostAdded: ['Fast fertig', 'Ihre Wallet wird gerade bestätigt. Der Shop teilt es Ihnen mit.'],
     notAdded: ['Wallet nicht hinzugefügt', 'Es wurde nichts abgebucht. Beginnen Sie im Shop neu.'],
   },
+  payLater: {
+    how: 'So bezahlen Sie',
+    payUntil: 'Bezahlen Sie bis {time} ({zone})',
+    received: 'Bisher sind {received} angekommen. Bitte überweisen Sie den Rest.',
+    qrCode: 'QR-Code für die App Ihrer Bank',
+    barcode: 'Strichcode mit der Nummer {number}',
+    labels: {
+      code: 'Pix-Code',
+      line: 'Nummer des Boletos',
+      number: 'Referenz zum Bezahlen',
+      account: 'Konto',
+      reference: 'Referenz der Überweisung',
+      bank: 'Bank',
+      beneficiary: 'Empfänger',
+    },
+    copy: 'Kopieren',
+    document: 'Dokument des Anbieters zeigen',
+    printed: 'Nehmen Sie diese Seite mit, und bewahren Sie den Beleg auf.',
+    reload: 'Diese Seite wird alle paar Sekunden neu geladen und zeigt, wenn Ihre Zahlung da ist.',
+    steps: {
+      PIX: [
+        'Öffnen Sie die App Ihrer Bank, und wählen Sie Pix.',
+        'Scannen Sie den QR-Code, oder kopieren Sie den Code, und fügen Sie ihn unter „Pix copia e cola“ ein.',
+        'Prüfen Sie den Betrag, und bestätigen Sie. Diese Seite zeigt, wenn Ihre Zahlung da ist.',
+      ],
+      BOLETO: [
+        'Öffnen Sie die App Ihrer Bank, und wählen Sie „Boleto bezahlen“, oder gehen Sie zu einer Bank oder Lotterie.',
+        'Scannen Sie den Strichcode, oder kopieren Sie die Nummer, und fügen Sie sie ein.',
+        'Prüfen Sie den Betrag, und bestätigen Sie. Die Zahlung braucht ein bis drei Werktage.',
+      ],
+      OXXO: [
+        'Gehen Sie vor der genannten Zeit in ein OXXO-Geschäft.',
+        'Zeigen Sie den Strichcode, oder nennen Sie die Referenz, und zahlen Sie bar.',
+        'Bewahren Sie den Beleg auf. Die Zahlung ist spätestens am nächsten Werktag da. Sie lässt sich hier nicht stornieren.',
+      ],
+      SPEI: [
+        'Öffnen Sie die App Ihrer Bank, und wählen Sie eine Überweisung (SPEI).',
+        'Kopieren Sie die CLABE, und geben Sie genau den Betrag oben ein.',
+        'Bestätigen Sie. Diese Seite zeigt, wenn Ihre Überweisung da ist.',
+      ],
+      EFECTY: [
+        'Gehen Sie vor der genannten Zeit zu einer Efecty-Stelle.',
+        'Sagen Sie, dass Sie für diesen Shop zahlen, nennen Sie die Referenz, und zahlen Sie bar.',
+        'Bewahren Sie den Beleg auf. Die Zahlung lässt sich hier nicht stornieren.',
+      ],
+      OTHER: [
+        'Bezahlen Sie mit den Angaben oben genau diesen Betrag.',
+        'Bestätigen Sie vor der genannten Zeit. Diese Seite zeigt, wenn Ihre Zahlung da ist.',
+      ],
+    },
+    preparing: [
+      'Ihr Code wird vorbereitet',
+      'Das dauert einen Moment. Er erscheint hier, sobald er bereit ist.',
+    ],
+    confirming: [
+      'Ihre Zahlung wird bestätigt',
+      'Sie brauchen nicht noch einmal zu bezahlen. Diese Seite zeigt, wenn sie abgeschlossen ist.',
+    ],
+    paid: ['Zahlung abgeschlossen', 'Vielen Dank. Der Shop weiß, dass Sie bezahlt haben.'],
+    expired: [
+      'Die Zeit zum Bezahlen ist um',
+      'Bezahlen Sie mit diesem Code nicht mehr. Bitte beginnen Sie im Shop neu.',
+    ],
+    canceled: [
+      'Diese Zahlung wurde storniert',
+      'Bezahlen Sie mit ihrem Code nicht mehr. Bitte beginnen Sie im Shop neu.',
+    ],
+    declined: [
+      'Die Zahlung kam nicht zustande',
+      'Es wurde nichts abgebucht. Bitte beginnen Sie im Shop neu.',
+    ],
+    script: { copied: 'Kopiert', yourTime: 'In Ihrer Zeit: {time}' },
+  },
   script: {
     paying: 'Wird bezahlt…',
     continueTo: 'Weiter zu {name}',

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { merchantOne } from '../../support/dashboard.ts';
 import { tell } from '../../support/fake-providers.ts';
 import { onService, server, tables } from '../../support/on-service.ts';
-import { cardPayment, withField } from '../../support/payment-requests.ts';
+import { cardPayment, headersOne, withField } from '../../support/payment-requests.ts';
 import { untilNewsIsSettled } from '../../support/settled-news.ts';
 import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY, type Item, notificationOf } from './fake-notifications.ts';
@@ -21,6 +21,11 @@ export function onAdyenService(): void {
     catalogue: `payment_method_types:
   - { type: CARD, category: CARD, workflows: [DIRECT] }
   - { type: IDEAL, category: WALLET, workflows: [REDIRECT] }
+  - { type: PIX, category: BANK_TRANSFER, workflows: [REDIRECT] }
+  - { type: BOLETO, category: TICKET, workflows: [REDIRECT] }
+  - { type: OXXO, category: TICKET, workflows: [REDIRECT] }
+  - { type: PSE, category: BANK_TRANSFER, workflows: [REDIRECT] }
+  - { type: GOOGLE_PAY, category: WALLET, workflows: [DIRECT] }
 connections:
   - id: adyen
     name: Adyen
@@ -43,6 +48,44 @@ export type Record = any;
 /** Makes a call about payments. */
 export const call = (path: string, body?: object): Promise<Record> =>
   merchantOne(server).call(`/v1/payments${path}`, body);
+
+const PLACES: { readonly [type: string]: readonly [country: string, currency: string] } = {
+  OXXO: ['MX', 'MXN'],
+  PSE: ['CO', 'COP'],
+};
+
+/** Makes a call about payments that is refused. */
+export async function refusalOf(path: string, body: object): Promise<Record> {
+  const headers = { ...headersOne(), 'content-type': 'application/json' };
+  const request = { method: 'POST', headers, body: JSON.stringify(body) };
+  const response = await fetch(`${server.url}/v1/payments${path}`, request);
+  expect(response.status).toBeGreaterThanOrEqual(400);
+  return response.json();
+}
+
+/** Pays 10.00 by a local method. */
+export const payLocally = (type: string, detail?: object): Promise<Record> =>
+  call('', localPayment(type, detail));
+
+/** A payment of 10.00 by a local method. */
+export function localPayment(type: string, detail?: object): object {
+  const [country, currency] = PLACES[type] ?? ['BR', 'BRL'];
+  return {
+    ...cardPayment(),
+    ...{
+      workflow: 'REDIRECT',
+      country,
+      amount: { currency, value: 10 },
+      callback_url: 'https://shop.example/back',
+    },
+    customer_payer: {
+      ...{ first_name: 'Ana', last_name: 'Gómez', email: 'ana@example.com' },
+      phone: { country_code: '57', number: '3001234567' },
+      document: { document_type: type === 'PSE' ? 'CC' : 'CPF', document_number: '12345678909' },
+    },
+    payment_method: { type, ...(detail && { detail }) },
+  };
+}
 
 /** The states of a payment. */
 export async function stateOf({ id }: Record): Promise<string> {

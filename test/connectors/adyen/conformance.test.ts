@@ -6,11 +6,12 @@ import { cardAttempt, lookUpOf, lookUpOfOperation, operationOn, redirectAttempt 
 import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import { answer, type ConformingAnswer, changed, row } from '../conforming-answers.ts';
-import { connectAdyen, read, SECRETS, subjectOf } from './adyen-under-test.ts';
+import { codeAttempt, connectAdyen, read, SECRETS, subjectOf } from './adyen-under-test.ts';
 import { errorOf as error, LOCAL_METHODS, WALLET_TOKENS } from './conforming-codes.ts';
 import { FAKE_ACCOUNT, notificationOf } from './fake-notifications.ts';
 
 const PSP = 'NC6HT9CRT65ZGN82';
+const pixAttempt = () => codeAttempt('PIX');
 const operation = operationOn(cardAttempt(), PSP);
 const amount = { currency: operation.money.currency, value: Number(operation.money.minorUnits) };
 
@@ -103,6 +104,12 @@ describeConformance({
     ...['101', '0101', '102', '103', '129', '141', '153'].map((code) =>
       row('declined', `the card error ${code}`, error(422, code), 422),
     ),
+    coded('pending', 'a code whose payment was received', { resultCode: 'Received' }),
+    coded('pending', 'a code without its text', { action: { type: 'qrCode' } }),
+    coded('pending', 'a voucher without anything to pay', { action: { type: 'voucher', reference: '' } }),
+    coded('pending', 'a code of another kind', { action: { type: 'await', url: 'https://bank.example' } }),
+    coded('declined', 'a code that is refused', { resultCode: 'Refused', refusalReasonCode: '2' }),
+    coded('unknown', 'a code with a challenge', { resultCode: 'ChallengeShopper' }),
     redirected('awaits_payer', 'a redirect', { url: 'https://bank.example/pay' }),
     redirected('unknown', 'a redirect by POST', { url: 'https://bank.example/pay', method: 'POST' }),
     redirected('unknown', 'a redirect to a URL that is not an HTTP URL', { url: 'javascript:alert(1)' }),
@@ -121,6 +128,13 @@ function approval(attempt: PaymentAttempt): JsonObject {
 
 function refused(resultCode: string, refusalReasonCode: string): ConformingAnswer {
   return changed('declined', `${resultCode} for ${refusalReasonCode}`, { resultCode, refusalReasonCode });
+}
+
+function coded(outcome: Outcome['kind'], name: string, more: JsonObject): ConformingAnswer {
+  return {
+    ...row(outcome, name, { pspReference: PSP, resultCode: 'Pending', ...more }),
+    attempt: pixAttempt,
+  };
 }
 
 function redirected(outcome: Outcome['kind'], name: string, action: JsonObject): ConformingAnswer {

@@ -16,6 +16,7 @@ import {
   refusal,
   searchAnswer,
 } from './answers.ts';
+import { CODES, METHODS } from './conforming-codes.ts';
 import { attemptInPesos, refundOf, SECRETS } from './mercado-pago-under-test.ts';
 
 const ANOTHER = '00000000-0000-4000-8000-000000000000';
@@ -38,6 +39,7 @@ describeConformance({
     timeout_ms: timeoutMs,
     country: 'AR',
     account_id: '123456789',
+    methods: METHODS,
   }),
   secrets: SECRETS,
   paid: 'awaits_payer',
@@ -82,6 +84,7 @@ describeConformance({
     report: async (connection) => connection.lookUp?.(lookUpOf(attempt, { reference })),
     answer: () => searchAnswer(paymentAnswer(attempt, { id: PAYMENT_ID + 1 }), paymentAnswer(attempt)),
   },
+  localMethods: CODES,
   answers: [
     changed('awaits_payer', 'a preference', {}),
     changed('awaits_payer', 'a preference without an account', { collector_id: undefined }),

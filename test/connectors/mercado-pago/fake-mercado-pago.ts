@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { startSite } from '../../support/site.ts';
+import { detailOfOpen, faultOfCode, paymentMethods, shownFieldsOf } from './fake-codes.ts';
 import { choose, pageOf } from './fake-page.ts';
 
 export const FAKE_ACCESS_TOKEN = 'APP_USR-fake-access-token';
@@ -17,27 +18,32 @@ export type Loss = { readonly on: RegExp; readonly when: 'before' | 'after' | 's
 
 type Request = { readonly method: string; readonly path: string; readonly query: URLSearchParams } & {
   readonly key: string | undefined;
+  readonly showsRefundsInProcess: boolean;
   readonly body: JsonObject | undefined;
   readonly text: string;
 };
 type Answer = { readonly status: number; readonly body: unknown };
 
+/** Time for which a key is kept: as short as the connector may assume. */
+const KEY_LIVES_MS = 10 * 60_000;
+
 /**
  * A fake of Mercado Pago, written from its documentation and independently of the connector: preferences, their
- * payments, refunds and signed webhooks. One account, in `currency`.
+ * payments, payments by local methods, refunds and signed webhooks. One account, in `currency`.
  */
 export async function startFakeMercadoPago(currency = 'ARS') {
   const preferences = new Map<string, JsonObject>();
   const payments = new Map<string, JsonObject>();
   const refunds = new Map<string, JsonObject[]>();
   /** Requests and responses by idempotency key. A repeat gets the first response. */
-  const keys = new Map<string, { readonly asked: string; readonly answer: Answer }>();
+  const keys = new Map<string, { readonly asked: string; readonly answer: Answer; readonly atMs: number }>();
   const requests: Request[] = [];
   const losses: Loss[] = [];
   const answers: { readonly on: RegExp; readonly answer: Answer }[] = [];
   let nextId = 1_000_000_001;
   let searchLags = false;
   let ignoresKeys = false;
+  let holdsRefunds = false;
 
   const { url, close } = await startSite(async (request, response) => {
     const read = await readRequest(request);
@@ -70,13 +76,14 @@ export async function startFakeMercadoPago(currency = 'ARS') {
   function withKey({ key, method, path, text }: Request, act: () => Answer): Answer {
     if (method !== 'POST') return act();
     if (key === undefined) {
-      return path.endsWith('/refunds') ? error(400, 'X-Idempotency-Key is required') : act();
+      return path.startsWith('/v1/payments') ? error(400, 'X-Idempotency-Key is required') : act();
     }
     const asked = `${path} ${text}`;
     const before = ignoresKeys ? undefined : keys.get(key);
-    if (before) return before.asked === asked ? before.answer : error(409, 'idempotency_conflict');
+    if (before && Date.now() - before.atMs < KEY_LIVES_MS)
+      return before.asked === asked ? before.answer : error(409, 'idempotency_conflict');
     const answer = act();
-    if (answer.status < 300) keys.set(key, { asked, answer });
+    if (answer.status < 300) keys.set(key, { asked, answer, atMs: Date.now() });
     return answer;
   }
 
@@ -84,16 +91,55 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     const { method, path, query } = request;
     if (path === '/checkout/preferences' && method === 'POST') return createPreference(request.body ?? {});
     if (path === '/v1/payments/search' && method === 'GET') return search(query);
+    if (path === '/v1/payments' && method === 'POST') return createCode(request.body ?? {});
+    if (path === '/v1/payment_methods') return { status: 200, body: paymentMethods(currency) };
     const preference = /^\/checkout\/preferences\/([^/]+)$/.exec(path)?.[1];
     if (preference !== undefined)
       return onPreference(method, preferences.get(preference), request.body ?? {});
     const [, id = '', rest] = /^\/v1\/payments\/(\d+)(\/refunds)?$/.exec(path) ?? [];
     const payment = payments.get(id);
     if (!payment) return error(404, 'Payment not found');
-    if (rest === undefined) return { status: 200, body: payment };
-    return method === 'POST'
-      ? refund(payment, request.body ?? {})
-      : { status: 200, body: refunds.get(id) ?? [] };
+    if (rest === undefined)
+      return method === 'PUT' ? update(payment, request.body ?? {}) : { status: 200, body: payment };
+    if (method === 'POST') return refund(payment, request);
+    const made = refunds.get(id) ?? [];
+    const isShown = (one: JsonObject) => request.showsRefundsInProcess || one.status !== 'in_process';
+    return { status: 200, body: made.filter(isShown) };
+  }
+
+  /** Creates a payment by a local method, which its payer pays later. */
+  function createCode(body: JsonObject): Answer {
+    const fault = faultOfCode(body, currency);
+    if (fault) {
+      const { body: refusal } = error(400, fault.message);
+      const cause = [{ code: fault.code, description: fault.message }];
+      return { status: 400, body: { ...(refusal as JsonObject), cause } };
+    }
+    const id = nextId++;
+    const endMs = Date.now() + 3 * 24 * 60 * 60_000;
+    const payment: JsonObject = {
+      ...body,
+      id,
+      status: 'pending',
+      status_detail: detailOfOpen(body.payment_method_id),
+      transaction_amount_refunded: 0,
+      currency_id: currency,
+      collector_id: FAKE_ACCOUNT,
+      date_created: new Date().toISOString(),
+      date_of_expiration: body.date_of_expiration ?? new Date(endMs).toISOString(),
+      authorization_code: null,
+      ...shownFieldsOf(body, id, url),
+    };
+    payments.set(String(id), payment);
+    return { status: 201, body: payment };
+  }
+
+  /** Cancels a payment that nobody has paid. */
+  function update(payment: JsonObject, body: JsonObject): Answer {
+    const isOpen = ['pending', 'in_process', 'authorized'].includes(String(payment.status));
+    if (body.status !== 'cancelled' || !isOpen) return error(400, 'the payment cannot be cancelled');
+    Object.assign(payment, { status: 'cancelled', status_detail: 'by_collector' });
+    return { status: 200, body: payment };
   }
 
   function createPreference(body: JsonObject): Answer {
@@ -150,7 +196,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     };
   }
 
-  function refund(payment: JsonObject, body: JsonObject): Answer {
+  function refund(payment: JsonObject, { body = {}, showsRefundsInProcess }: Request): Answer {
     const id = String(payment.id);
     const made = refunds.get(id) ?? [];
     const left = Number(payment.transaction_amount) - Number(payment.transaction_amount_refunded);
@@ -165,6 +211,11 @@ export async function startFakeMercadoPago(currency = 'ARS') {
       date_created: new Date().toISOString(),
     };
     refunds.set(id, [...made, one]);
+    if (holdsRefunds) {
+      one.status = 'in_process';
+      // Although it may still go through.
+      return showsRefundsInProcess ? { status: 201, body: one } : error(400, 'Bad Request');
+    }
     payment.transaction_amount_refunded = Number(payment.transaction_amount_refunded) + amount;
     const isWhole = amount >= left - 1e-9;
     payment.status_detail = isWhole ? 'refunded' : 'partially_refunded';
@@ -211,6 +262,14 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     lose: (on: RegExp, when: Loss['when']) => void losses.push({ on, when }),
     answerOnce: (on: RegExp, status: number, body: unknown) =>
       void answers.push({ on, answer: { status, body } }),
+    /** Moves a payment to another state: its payer pays, its bank confirms or refuses, or it runs out. */
+    move(payment: JsonObject, status: string, detail: string): void {
+      Object.assign(payment, { status, status_detail: detail });
+    },
+    /** Lets each later refund wait for the central bank. */
+    holdRefunds: () => {
+      holdsRefunds = true;
+    },
     lagSearch: (lags: boolean) => {
       searchLags = lags;
     },
@@ -272,6 +331,7 @@ async function readRequest(request: IncomingMessage): Promise<Request> {
     path: pathname,
     query: searchParams,
     key: typeof key === 'string' ? key : undefined,
+    showsRefundsInProcess: request.headers['x-render-in-process-refunds'] === 'true',
     body: text === '' ? undefined : (JSON.parse(text) as JsonObject),
     text,
   };

@@ -272,7 +272,7 @@ describe('the creation of a preference', () => {
       detail: expect.stringMatching(/^alarm:/),
     });
     under.fake.pay(under.fake.preference());
-    expect(await lookUp(under, attempt, undefined)).toMatchObject({ kind: 'approved' });
+    expect(await lookUp(under, attempt, undefined)).toMatchObject({ kind: 'approved', isAnyTry: true });
   });
 
   it('a preference for a card, another currency or an inexpressible amount is turned away', async () => {

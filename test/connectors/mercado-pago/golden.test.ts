@@ -2,6 +2,11 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import type { OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import {
+  cancelPayment,
+  createCode,
+  listPaymentMethods,
+} from '#src/connectors/mercado-pago/payment-request.ts';
 import { readSettings } from '#src/connectors/mercado-pago/settings.ts';
 import {
   closePreference,
@@ -14,10 +19,16 @@ import {
   searchPayments,
   type Target,
 } from '#src/connectors/mercado-pago/to-provider.ts';
-import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import type { LocalMethodOfPayer, PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { additionalData } from '../attempts.ts';
 import golden from './golden-requests.json' with { type: 'json' };
-import { attemptInPesos, SECRETS } from './mercado-pago-under-test.ts';
+import {
+  attemptInPesos,
+  codeAttempt,
+  LOCAL_METHODS,
+  type LocalType,
+  SECRETS,
+} from './mercado-pago-under-test.ts';
 
 const TRANSACTION = '5f0c4a52-7c3e-4f7b-9f44-0a1d6b1f2c3d';
 const settings = readSettings({ country: 'AR' }, { access_token: SECRETS.access_token });
@@ -54,6 +65,19 @@ const full: PaymentAttempt = {
   }),
 };
 
+/** The request for a payment by a local method. */
+function codeRequest(
+  type: LocalType,
+  over: Partial<PaymentAttempt> = {},
+  method: Partial<LocalMethodOfPayer> = {},
+  of = settings,
+) {
+  const { transactionId, paymentId, expiresAtMs } = plain;
+  const attempt = codeAttempt(type, { transactionId, paymentId, expiresAtMs, ...over });
+  const own = { ...(attempt.method as LocalMethodOfPayer), ...method };
+  return createCode({ ...attempt, method: own }, 30_000, LOCAL_METHODS[type].id, of);
+}
+
 const requests: Record<string, Target> = {
   'create, plain': createPreference(plain, 3000.5, settings),
   'create, with all that is told': createPreference(full, 20.01, notified),
@@ -78,6 +102,19 @@ const requests: Record<string, Target> = {
   'read a payment': getPayment('1312345678'),
   refund: createRefund('1312345678', 10.5, TRANSACTION),
   'list refunds': listRefunds('1312345678'),
+  'create a payment by Pix': codeRequest('PIX'),
+  'create a payment by boleto': codeRequest(
+    'BOLETO',
+    { metadata: [{ key: 'campaign', value: 'spring' }] },
+    {},
+    notified,
+  ),
+  'create a payment by OXXO': codeRequest('OXXO', { description: '' }),
+  'create a payment by PSE': codeRequest('PSE'),
+  'create a payment by PSE with an end': codeRequest('PSE', {}, { wantedExpiryMs: 1 }),
+  'create a payment by Efecty': codeRequest('EFECTY'),
+  'cancel a payment': cancelPayment('1312345678'),
+  'list payment methods': listPaymentMethods(),
 };
 
 describe('the requests to Mercado Pago', () => {
@@ -141,5 +178,75 @@ describe('the requests to Mercado Pago', () => {
   ])('the payer of a preference contains only what is known about them: %j', (payer, sent) => {
     const known = { ...plain, customerPayer: create(CustomerPayerSchema, payer) };
     expect(createPreference(known, 3000.5, settings).body.payer).toEqual(sent);
+  });
+});
+
+describe('the payer of a payment by a local method', () => {
+  const payerOf = (type: LocalType, payer: MessageInitShape<typeof CustomerPayerSchema>) =>
+    codeRequest(type, { customerPayer: create(CustomerPayerSchema, payer) }).body.payer;
+
+  it.each([
+    ['Rua das Flores, 123', 'Rua das Flores', '123'],
+    ['Rua Italian nº 12-B', 'Rua Italian', '12-B'],
+    ['Av. Paulista 1578', 'Av. Paulista', '1578'],
+    ['Rua 15 de Novembro', 'Rua 15 de Novembro', 'S/N'],
+    ['Calle 93 # 11-27', 'Calle 93', '11-27'],
+    ['123', '123', 'S/N'],
+  ])('the street of %s is %s, number %s', (addressLine1, street_name, street_number) => {
+    expect(payerOf('BOLETO', { billingAddress: { addressLine1 } })?.address).toEqual({
+      street_name,
+      street_number,
+    });
+  });
+
+  it('a boleto has the letters of a state and the characters of a postal code', () => {
+    const billingAddress = { addressLine1: 'Rua X 1', state: 'BR-SP', zipCode: '01310-100' };
+    expect(payerOf('BOLETO', { billingAddress })?.address).toMatchObject({
+      federal_unit: 'SP',
+      zip_code: '01310100',
+    });
+  });
+
+  it.each([
+    [
+      { countryCode: '57', number: '3001234567' },
+      { area_code: '300', number: '12345' },
+    ],
+    [
+      { countryCode: '+57', number: '601 234 5678' },
+      { area_code: '601', number: '23456' },
+    ],
+    [{ number: '3001234567' }, { area_code: '300', number: '12345' }],
+    [undefined, undefined],
+  ])('the phone number of a PSE payer has two parts: %j', (phone, parts) => {
+    expect(payerOf('PSE', { ...(phone && { phone }) })?.phone).toEqual(parts);
+  });
+
+  it.each([
+    ['NIT', '900.123.456-7', 'association', '9001234567'],
+    ['cc', '76262349', 'individual', '76262349'],
+  ])('a PSE payer with the document %s %s is an %s', (documentType, documentNumber, entity_type, number) => {
+    expect(payerOf('PSE', { document: { documentType, documentNumber } })).toMatchObject({
+      entity_type,
+      identification: { type: documentType.toUpperCase(), number },
+    });
+  });
+
+  it('the texts of a PSE payer have at most the documented lengths, and the postal code five digits', () => {
+    const long = 'x'.repeat(255);
+    const billingAddress = {
+      ...{ addressLine1: `${long} ${'9'.repeat(20)}`, neighborhood: long, city: long, zipCode: '501' },
+    };
+    expect(payerOf('PSE', { firstName: long, lastName: long, billingAddress })).toMatchObject({
+      first_name: 'x'.repeat(32),
+      last_name: 'x'.repeat(32),
+      address: {
+        zip_code: '00501',
+        street_name: 'x'.repeat(18),
+        street_number: '99999',
+        neighborhood: 'x'.repeat(18),
+        city: 'x'.repeat(18),
+      },
+    });
   });
 });

@@ -60,6 +60,8 @@ describe('the settings of a Mercado Pago connection', () => {
     ['statement_descriptor', { statement_descriptor: 'fourteen chars' }, {}],
     ['excluded_payment_types', { excluded_payment_types: 'ticket' }, {}],
     ['excluded_payment_types', { excluded_payment_types: ['Ticket!'] }, {}],
+    ['methods', { methods: { PIX: 'Pix!' } }, {}],
+    ['methods', { methods: ['pix'] }, {}],
     ['setting acount_id', { acount_id: '1' }, {}],
     ['access_token', {}, { access_token: 'sk_test_secret' }],
     ['webhook_secret', {}, { webhook_secret: 'short' }],
@@ -75,4 +77,37 @@ describe('the settings of a Mercado Pago connection', () => {
       }
     },
   );
+});
+
+describe('the local methods of a Mercado Pago account', () => {
+  const offered = (country: string, methods: JsonObject = {}) =>
+    connect({ country, methods }).capabilities.localMethods;
+
+  it.each([
+    ['BR', ['PIX', 'BOLETO'], 'BRL'],
+    ['CO', ['PSE', 'EFECTY'], 'COP'],
+    ['MX', ['OXXO'], 'MXN'],
+    ['AR', [], 'ARS'],
+  ])('an account in %s offers %j', (country, types, currency) => {
+    const methods = offered(country);
+    expect(Object.keys(methods)).toEqual(types);
+    for (const method of Object.values(methods)) {
+      expect(method).toMatchObject({ countries: [country], currencies: [currency], close: true });
+      expect(method.needs).toContain('customer_payer.email');
+    }
+  });
+
+  it('only Pix can be refunded, in parts and for 90 days', () => {
+    expect(offered('BR').PIX).toMatchObject({ refunds: 'several', refundableDays: 90 });
+    for (const method of [offered('BR').BOLETO, ...Object.values({ ...offered('CO'), ...offered('MX') })])
+      expect(method?.refunds).toBe('none');
+  });
+
+  it('the setting adds methods, and gives other names to those that are known', () => {
+    const methods = offered('AR', { RAPIPAGO: 'rapipago', PIX: 'pix' });
+    expect(methods.RAPIPAGO).toMatchObject({ countries: ['AR'], currencies: ['ARS'], refunds: 'none' });
+    expect(methods.PIX).toMatchObject({ countries: ['AR'], refunds: 'several' });
+    expect(offered('CO', { TRANSFER: 'pse' }).TRANSFER?.needs).toEqual(offered('CO').PSE?.needs);
+    expect(offered('BR', { BOLETO: 'pec' }).BOLETO?.documents).toBeUndefined();
+  });
 });

@@ -25,6 +25,11 @@ it("the sandbox's base path is empty if the URL has none", () => {
   });
 });
 
+it("the sandbox's methods are its own, and those that the setting adds or overrides", () => {
+  const { methods } = readSettings({ base_url, methods: { PIX_INSTANT: 'PIX', OXXO: 'EFECTY' } }, secrets);
+  expect(methods).toMatchObject({ PIX: 'PIX', PIX_INSTANT: 'PIX', OXXO: 'EFECTY', BOLETO: 'BOLETO' });
+});
+
 describe('invalid settings of the sandbox', () => {
   const cases: [string, JsonObject, RegExp][] = [
     ['no base_url', {}, /base_url/],
@@ -37,6 +42,7 @@ describe('invalid settings of the sandbox', () => {
     ['a timeout above a minute', { base_url, timeout_ms: 60_001 }, /timeout_ms/],
     ['an acquirer that does not exist', { base_url, acquirer: 'SECRET' }, /acquirer/],
     ['an account_id that no header can contain', { base_url, account_id: 'SECRET\r\n' }, /account_id/],
+    ['a method that the provider does not have', { base_url, methods: { X: 'SECRET' } }, /methods/],
     ['a setting that does not exist', { base_url, acquirrer: 'SECRET' }, /acquirrer/],
   ];
   for (const [name, settings, message] of cases) {

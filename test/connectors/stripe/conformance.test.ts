@@ -9,6 +9,7 @@ import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import { answer, changed, row } from '../conforming-answers.ts';
 import { declineAnswer, INTENT_ID, intentAnswer, refundAnswer, refusal, unconfirmed } from './answers.ts';
+import { codePreparation, LOCAL_METHODS, WALLET_TOKENS } from './conforming-codes.ts';
 
 const secrets = { api_key: new Secret('sk_test_conformance') };
 const paid = cardAttempt();
@@ -24,10 +25,12 @@ const CHALLENGED = {
 
 describeConformance({
   connector: stripeConnector,
-  settings: (baseUrl, timeoutMs) => ({ base_url: baseUrl, timeout_ms: timeoutMs }),
+  settings: (baseUrl, timeoutMs) => ({ base_url: baseUrl, timeout_ms: timeoutMs, apple_pay_tokens: true }),
   secrets,
   attempt: cardAttempt,
   preparation: (request, attempt) => {
+    const { isCode, answer } = codePreparation(request, attempt);
+    if (isCode || answer) return answer;
     if (request.startsWith('POST /v1/payment_methods ')) {
       return { status: 200, body: { id: 'pm_1', object: 'payment_method' } };
     }
@@ -57,6 +60,8 @@ describeConformance({
     answer: (_request, isClosed) =>
       intentAnswer(paid, isClosed ? { status: 'canceled', amount_received: 0 } : CHALLENGED),
   },
+  localMethods: LOCAL_METHODS,
+  walletTokens: WALLET_TOKENS,
   corrections: {
     refund: async (status) =>
       fromRefund(refundAnswer(operation.transactionId, amount, { status }), {

@@ -1,33 +1,38 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { createCodes } from './fake-codes.ts';
 import { addMetadata, checkParameters as check } from './fake-parameters.ts';
-import { type Answer, type CardBehaviour, invalid, newId, StripeError, TEST_CARDS } from './fake-wire.ts';
+import {
+  type Answer,
+  type CardBehaviour,
+  type FakeIntent,
+  invalid,
+  newId,
+  StripeError,
+  TEST_CARDS,
+} from './fake-wire.ts';
 
 /** The fake's state and its changes, without HTTP. */
 export type FakeLedger = ReturnType<typeof createLedger>;
-
-type Intent = JsonObject & {
-  id: string;
-  status: string;
-  amount: number;
-  currency: string;
-  metadata: JsonObject;
-};
 
 const SEVEN_DAYS_MS = 7 * 24 * 3_600_000;
 /** Opens an empty ledger. */
 export function createLedger(nowMs: () => number, pageUrl: (intentId: string) => string) {
   const cards = new Map<string, CardBehaviour>(TEST_CARDS);
   const methods = new Map<string, CardBehaviour>();
-  const intents = new Map<string, Intent>();
+  /** The wallets of payment methods. */
+  const wallets = new Map<string, JsonObject>();
+  const intents = new Map<string, FakeIntent>();
   const charges = new Map<string, JsonObject>();
   const refunds = new Map<string, JsonObject>();
+  const codes = createCodes({ intents, charges, nowMs });
+  /** The tokens of wallets, each used at most once. */
+  const tokens = new Map<string, { readonly wallet: string; readonly number: string }>();
   /** The status of a new refund, and whether the intent's object lock is held. */
   const mode = { refundStatus: 'succeeded', locked: false };
 
   function createMethod(fields: JsonObject): Answer {
     check('method', fields);
-    const card = fields.card as JsonObject | undefined;
-    if (!card?.number || !card.exp_month || !card.exp_year) throw invalid('missing card', { param: 'card' });
+    const card = cardOf(fields.card as JsonObject | undefined);
     const behaviour = cards.get(String(card.number)) ?? { kind: 'approve' };
     if (behaviour.kind === 'decline' && behaviour.early) {
       const { code } = behaviour;
@@ -39,6 +44,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     }
     const id = newId('pm');
     methods.set(id, behaviour);
+    if (card.wallet) wallets.set(id, { type: String(card.wallet) });
     const last4 = String(card.number).slice(-4);
     return ok({
       id,
@@ -47,6 +53,27 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
       card: { brand: 'visa', last4 },
       livemode: false,
     });
+  }
+
+  function cardOf(card: JsonObject | undefined): JsonObject {
+    const id = String(card?.token);
+    // The test token of a card can be used again.
+    if (id === 'tok_visa') return { number: '4242424242424242' };
+    const token = tokens.get(id);
+    if (card?.token && !token)
+      throw invalid('No such token', { code: 'resource_missing', param: 'card[token]' });
+    // A token makes one payment method.
+    tokens.delete(id);
+    if (token) return { ...token };
+    if (!card?.number || !card.exp_month || !card.exp_year) throw invalid('missing card', { param: 'card' });
+    return card;
+  }
+
+  /** Makes the token of a wallet, as the wallet itself or Apple Pay's request does. */
+  function createToken(wallet: 'google_pay' | 'apple_pay', number = '4242424242424242'): JsonObject {
+    const id = newId('tok');
+    tokens.set(id, { wallet, number });
+    return { id, object: 'token', type: 'card', used: false, livemode: false };
   }
 
   function createIntent(fields: JsonObject): Answer {
@@ -58,8 +85,9 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     if (!/^[a-z]{3}$/.test(currency)) throw invalid('currency', { code: 'invalid_currency' });
     const multiple = { isk: 100, ugx: 100, bhd: 10, jod: 10, kwd: 10, omr: 10, tnd: 10 }[currency] ?? 1;
     if (amount % multiple !== 0) throw invalid('amount', { code: 'parameter_invalid_integer' });
+    const code = fields.confirm === 'true' ? codes.checkCode(fields) : undefined;
     const id = newId('pi');
-    const intent: Intent = {
+    const intent: FakeIntent = {
       id,
       object: 'payment_intent',
       status: 'requires_payment_method',
@@ -75,6 +103,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
       statement_descriptor_suffix: fields.statement_descriptor_suffix ?? null,
       payment_method_types: fields.payment_method_types ?? ['card', 'link'],
       payment_method: null,
+      customer: fields.customer ?? null,
       latest_charge: null,
       last_payment_error: null,
       next_action: null,
@@ -84,6 +113,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
       livemode: false,
     };
     intents.set(id, intent);
+    code?.(intent);
     return ok(told(intent, fields));
   }
 
@@ -111,7 +141,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     return charge(intent, asked.kind === 'challenge' ? asked.next : asked, fields);
   }
 
-  function charge(intent: Intent, behaviour: CardBehaviour, fields: JsonObject): Answer {
+  function charge(intent: FakeIntent, behaviour: CardBehaviour, fields: JsonObject): Answer {
     intent.next_action = null;
     if (behaviour.kind === 'processing') {
       intent.status = 'processing';
@@ -137,7 +167,11 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
       },
       payment_method_details: {
         type: 'card',
-        card: { brand: 'visa', authorization_code: '123456', network_transaction_id: 'nti-1' },
+        card: {
+          ...{ brand: 'visa', last4: '4242', funding: 'credit', exp_month: 12, exp_year: 2030 },
+          ...{ authorization_code: '123456', network_transaction_id: 'nti-1' },
+          wallet: wallets.get(String(intent.payment_method)) ?? null,
+        },
       },
     };
     charges.set(made.id as string, made);
@@ -149,7 +183,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     return ok(told(intent, fields));
   }
 
-  function decline(intent: Intent, code: string, declineCode: string | undefined): StripeError {
+  function decline(intent: FakeIntent, code: string, declineCode: string | undefined): StripeError {
     const error: JsonObject = {
       type: 'card_error',
       code,
@@ -210,6 +244,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     check('cancel', fields);
     const intent = locked(id);
     if (['succeeded', 'canceled', 'processing'].includes(intent.status)) throw unexpected(intent);
+    codes.canceled(intent);
     const reason = fields.cancellation_reason ?? null;
     Object.assign(intent, { status: 'canceled', amount_capturable: 0, next_action: null });
     Object.assign(intent, { cancellation_reason: reason, canceled_at: Math.floor(nowMs() / 1000) });
@@ -222,6 +257,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     const paid = charges.get(intent.latest_charge as string);
     if (intent.status !== 'succeeded' || !paid) throw invalid('nothing to refund');
     const left = (paid.amount as number) - (paid.amount_refunded as number);
+    if (/^(boleto|oxxo)$/.test(String(intent.code_type))) throw invalid('this method has no refunds');
     if (left === 0) throw invalid('refunded', { code: 'charge_already_refunded' });
     const amount = Number(fields.amount ?? left);
     if (amount > left) throw invalid('more than is left');
@@ -230,7 +266,13 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     return ok(keepRefund(intent, paid, amount, mode.refundStatus, fields));
   }
 
-  function keepRefund(intent: Intent, paid: JsonObject, amount: number, status: string, fields: JsonObject) {
+  function keepRefund(
+    intent: FakeIntent,
+    paid: JsonObject,
+    amount: number,
+    status: string,
+    fields: JsonObject,
+  ) {
     const made: JsonObject = {
       ...{ id: newId('re'), object: 'refund', amount, currency: intent.currency, status },
       ...{ charge: paid.id as string, payment_intent: intent.id },
@@ -242,30 +284,30 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     return made;
   }
 
-  function found(id: string): Intent {
+  function found(id: string): FakeIntent {
     const intent = intents.get(id);
     if (!intent) throw invalid('No such payment_intent', { code: 'resource_missing', param: 'intent' }, 404);
     const authorizedAt = intent.authorized_at as number;
     if (intent.status === 'requires_capture' && nowMs() - authorizedAt > SEVEN_DAYS_MS) {
       Object.assign(intent, { status: 'canceled', cancellation_reason: 'automatic', amount_capturable: 0 });
     }
-    return intent;
+    return codes.expired(intent);
   }
 
-  function locked(id: string): Intent {
+  function locked(id: string): FakeIntent {
     const message = 'This object cannot be accessed right now';
     if (mode.locked) throw invalid(message, { code: 'lock_timeout' }, 429);
     return found(id);
   }
 
-  function told(intent: Intent, fields: JsonObject): JsonObject {
-    const { authorized_at, ...shown } = intent;
+  function told(intent: FakeIntent, fields: JsonObject): JsonObject {
+    const { authorized_at, code_type, code_end, code_received, ...shown } = intent;
     const expands = Object.values((fields.expand as JsonObject) ?? {}).includes('latest_charge');
     const latest = charges.get(intent.latest_charge as string);
     return structuredClone({ ...shown, ...(expands && latest && { latest_charge: latest }) }) as JsonObject;
   }
 
-  function unexpected(intent: Intent): StripeError {
+  function unexpected(intent: FakeIntent): StripeError {
     const code = 'payment_intent_unexpected_state';
     const payment_intent = told(intent, {});
     return new StripeError(
@@ -282,7 +324,10 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     charges,
     refunds,
     mode,
+    codes,
+    tokens,
     createMethod,
+    createToken,
     createIntent,
     confirm,
     update,

@@ -4,13 +4,15 @@ import { invalid } from './fake-wire.ts';
 /** Parameters of this API version; others are refused, as by Stripe. */
 const KNOWN: Record<string, string> = {
   create:
-    'amount currency capture_method payment_method_types description metadata statement_descriptor_suffix shipping customer expand',
+    'amount currency capture_method payment_method_types description metadata statement_descriptor_suffix shipping customer confirm payment_method_data payment_method_options expand',
   confirm:
     'payment_method payment_method_options return_url capture_method error_on_requires_action off_session expand',
   update: 'description metadata statement_descriptor_suffix expand',
   capture: 'amount_to_capture metadata expand',
   cancel: 'cancellation_reason expand',
   refund: 'payment_intent amount reason metadata expand',
+  customer: 'name email description metadata',
+  token: 'pk_token pk_token_instrument_name pk_token_payment_network pk_token_transaction_id',
   method: 'type card billing_details metadata expand',
 };
 

@@ -1,6 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import { createLedger } from './fake-ledger.ts';
+import { checkParameters } from './fake-parameters.ts';
 import { type Answer, invalid, newId, parseForm, StripeError, stripeSignature } from './fake-wire.ts';
 
 /** A request as the fake saw it. */
@@ -155,8 +156,18 @@ export async function startFakeStripe() {
   }
 
   function route(call: string, fields: JsonObject): Answer {
-    const [, id = '', verb] = /^(?:GET|POST) \/v1\/[a-z_]+\/([^/]+)(?:\/([a-z]+))?$/.exec(call) ?? [];
+    const [, id = '', verb] = /^(?:GET|POST) \/v1\/[a-z_]+\/([^/]+)(?:\/([a-z_]+))?$/.exec(call) ?? [];
     if (call === 'POST /v1/payment_methods') return ledger.createMethod(fields);
+    if (call === 'POST /v1/customers') {
+      checkParameters('customer', fields);
+      return { status: 200, body: ledger.codes.createCustomer(fields) };
+    }
+    if (verb === 'cash_balance') return { status: 200, body: ledger.codes.cashBalance(id) };
+    if (call === 'POST /v1/tokens') {
+      checkParameters('token', fields);
+      if (!fields.pk_token) throw invalid('Missing pk_token', { param: 'pk_token' });
+      return { status: 200, body: ledger.createToken('apple_pay') };
+    }
     if (call === 'POST /v1/payment_intents') return ledger.createIntent(fields);
     if (call === 'GET /v1/payment_intents') return listed([...ledger.intents.values()], call);
     if (call === 'GET /v1/payment_intents/search') return search(String(fields.query));
@@ -242,7 +253,7 @@ export async function startFakeStripe() {
     /** True while no request is in progress, including late ones. */
     idle: () => running === 0,
     /** The calls made so far, such as `POST /v1/refunds`, with ids left out. */
-    calls: () => requests.map(({ call }) => call.replace(/\/(pi|re)_\w+/, '/{id}')),
+    calls: () => requests.map(({ call }) => call.replace(/\/(pi|re|cus)_\w+/, '/{id}')),
     close: () => app.close(),
   };
 }

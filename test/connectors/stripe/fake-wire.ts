@@ -1,6 +1,15 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 
+/** An intent of the fake. */
+export type FakeIntent = JsonObject & {
+  id: string;
+  status: string;
+  amount: number;
+  currency: string;
+  metadata: JsonObject;
+};
+
 /** A response of the fake. */
 export type Answer = { readonly status: number; readonly body: JsonObject };
 

@@ -193,6 +193,16 @@ describe('a notification from Stripe', () => {
     expect(readSigned(body)).toMatchObject({ kind: 'about' });
   });
 
+  it.each(['requires_action', 'processing', 'succeeded', 'payment_failed', 'partially_funded', 'canceled'])(
+    'a Stripe notification of the type payment_intent.%s is about the payment',
+    (verb) => {
+      const { transactionId } = attempt;
+      expect(readSigned(event(`payment_intent.${verb}`, intentAnswer(attempt)))).toMatchObject({
+        subjects: [{ transactionId, providerPaymentId: INTENT_ID }],
+      });
+    },
+  );
+
   it.each(['refund.created', 'refund.updated', 'refund.failed', 'charge.refund.updated'])(
     'a Stripe notification of the type %s is about the refund',
     (type) => {

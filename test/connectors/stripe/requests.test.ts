@@ -8,10 +8,18 @@ import {
   paymentMethodFields,
   refundFields,
 } from '#src/connectors/stripe/to-provider.ts';
-import { additionalData, operationOn } from '../attempts.ts';
+import { additionalData, operationOn, tokenAttempt } from '../attempts.ts';
 import { lookUpOperation } from '../under-test.ts';
 import type { Seen } from './fake-stripe.ts';
-import { AUTHORIZE, cardWith, lookUp, openStripe, paid } from './stripe-under-test.ts';
+import {
+  AUTHORIZE,
+  cardWith,
+  codeAttempt,
+  LOCAL_TYPES,
+  lookUp,
+  openStripe,
+  paid,
+} from './stripe-under-test.ts';
 
 const APPROVE = '4242424242424242';
 const OPERATION_ID = '5d0c1a52-0f39-4a5b-9d7b-5f5d1c9c2a22';
@@ -101,15 +109,45 @@ const FLOWS: Record<string, (stripe: Stripe) => Promise<unknown>> = {
   },
 };
 
+/** When the codes are made, by the fake's clock and by ours: close to midnight in São Paulo, and past it in London. */
+const MADE_AT_MS = Date.UTC(2029, 11, 29, 2, 30);
+
+for (const type of LOCAL_TYPES) {
+  FLOWS[type.toLowerCase()] = async (stripe) => {
+    stripe.fake.advance(MADE_AT_MS - stripe.fake.nowMs());
+    const ids = { transactionId: attempt().transactionId, paymentId: attempt().paymentId };
+    const code = codeAttempt(type, ids, MADE_AT_MS);
+    const outcome = await stripe.connection.pay(code);
+    await lookUp(stripe, code, undefined);
+    await lookUp(stripe, code, outcome, { close: true, payerTimeLeftMs: -1 });
+  };
+}
+for (const [type, token] of Object.entries({
+  GOOGLE_PAY: { paymentMethodData: { tokenizationData: { token: '{"id":"tok_1","object":"token"}' } } },
+  APPLE_PAY: { paymentData: { data: 'ciphertext' }, transactionIdentifier: 'AB12' },
+})) {
+  FLOWS[type.toLowerCase().replace('_', '-')] = async (stripe) => {
+    stripe.fake.ledger.tokens.set('tok_1', { wallet: 'google_pay', number: APPROVE });
+    const { transactionId, paymentId } = attempt();
+    const options = { softDescriptor: 'Shop' };
+    await stripe.connection.pay(
+      tokenAttempt(type, JSON.stringify(token), { transactionId, paymentId }, options),
+    );
+  };
+}
+
 const seen = new Map<string, Seen[]>();
 
 beforeAll(async () => {
   for (const [name, flow] of Object.entries(FLOWS)) {
-    const stripe = await openStripe();
+    const stripe = await openStripe({ settings: { apple_pay_tokens: true } });
     await flow(stripe);
     // The first two requests are sent at the same time, in either order.
     const requests = [...stripe.fake.requests];
-    if (/methods$/.test(requests[1]?.call ?? '')) requests.splice(0, 2, ...requests.slice(0, 2).reverse());
+    const at = requests.findIndex(({ call }) => /methods$/.test(call));
+    if (at > 0 && requests[at - 1]?.call === 'POST /v1/payment_intents') {
+      requests.splice(at - 1, 2, ...requests.slice(at - 1, at + 1).reverse());
+    }
     seen.set(name, requests);
     await stripe.close();
   }
@@ -124,7 +162,7 @@ describe("the connector's requests", () => {
       type: headers['content-type'],
       fields,
     }));
-    const text = JSON.stringify(shown, undefined, 2).replace(/\b(pi|pm)_\w{16}/g, '$1_…');
+    const text = JSON.stringify(shown, undefined, 2).replace(/\b(pi|pm|cus|tok)_\w{16}/g, '$1_…');
     await expect(`${text}\n`).toMatchFileSnapshot(`golden/${name}.json`);
   });
 

@@ -15,6 +15,13 @@ describe("the settings of Stripe's connector", () => {
       webhookSecrets: [],
       installments: false,
       requestThreeDSecure: 'automatic',
+      applePayTokens: false,
+      localMethods: new Map([
+        ['PIX', 'pix'],
+        ['BOLETO', 'boleto'],
+        ['OXXO', 'oxxo'],
+        ['SPEI', 'customer_balance'],
+      ]),
     });
   });
 
@@ -28,6 +35,9 @@ describe("the settings of Stripe's connector", () => {
     ['account_id', { account_id: 'one' }],
     ['installments', { installments: 'yes' }],
     ['request_three_d_secure', { request_three_d_secure: 'never' }],
+    ['apple_pay_tokens', { apple_pay_tokens: 'yes' }],
+    ['methods', { methods: { PSE: 'pse' } }],
+    ['methods', { methods: { '': 'pix' } }],
     ['no setting api_key', { api_key: 'sk_test_abc' }],
   ])("Stripe's invalid settings are rejected by name: %s, %j", (name, settings) => {
     expect(() => readSettings(settings, secrets)).toThrow(name);

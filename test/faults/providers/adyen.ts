@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isLocalAtAdyen } from '#src/connectors/adyen/methods.ts';
 import { FAKE_API_KEY, type FakePayment, startFakeAdyen } from '../../connectors/adyen/fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY, notificationOf } from '../../connectors/adyen/fake-notifications.ts';
 import { DECLINED_AT_ACQUIRER_ONE } from '../orders.ts';
@@ -9,7 +10,7 @@ const KEY_OF_TWO = `${FAKE_API_KEY}_two`;
 const DELIVERY_MS = 40;
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
-/** Adyen's fake, which sends notifications about all events by itself. */
+/** Adyen's fake, which sends notifications about all events by itself. Its codes are Brazilian. */
 export const adyen: Provider = {
   name: 'adyen',
   abilities: new Set(['cards', 'authorizations', 'verifications', 'redirects', 'late_payers']),
@@ -22,6 +23,7 @@ export const adyen: Provider = {
     { currency: 'USD', digits: 2 },
     { currency: 'JPY', digits: 0 },
     { currency: 'KWD', digits: 3 },
+    { currency: 'BRL', digits: 2 },
   ],
   callOf(head) {
     if (/^POST \/v72\/payments /.test(head)) return 'charge';
@@ -56,7 +58,15 @@ export const adyen: Provider = {
       isAlive: () => isAlive,
       written: async () => '',
       ledger: async () => lines(),
-      agree: async ({ id }) => fake.payAt(`/hpp/${id}`, true),
+      async agree({ id, kind, idempotency_key: reference }) {
+        if (kind !== 'code' || fake.payments.get(id)?.state === 'redirected')
+          return fake.payAt(`/hpp/${id}`, true);
+        fake.happens(reference, 'paid');
+        return '';
+      },
+      async expire({ idempotency_key: reference }) {
+        fake.happens(reference, 'closed');
+      },
       notification({ id, idempotency_key: reference, amount: value, currency }, { isForged }) {
         const item = { eventCode: 'AUTHORISATION', success: true, psp: id, reference };
         const key = isForged ? 'F'.repeat(64) : FAKE_HMAC_KEY;
@@ -112,21 +122,27 @@ function asNotification(text: string) {
   return { header: () => undefined, query: '', body: Buffer.from(text) };
 }
 
+/** The states of a code's entry. */
+const CODE_STATES: Readonly<Record<string, string>> = {
+  ...{ presented: 'created', redirected: 'created', authorised: 'paid', refused: 'declined' },
+};
+
 function lineOf(payment: FakePayment, request: FrontRequest | undefined): LedgerLine {
-  const { pspReference, reference, amount, state, captured, refunded } = payment;
-  const isCard = request?.body.includes('"type":"scheme"');
+  const { pspReference, reference, amount, state, captured, refunded, method } = payment;
+  const isCode = isLocalAtAdyen(method);
+  const isCard = method === 'scheme' || method === 'applepay' || method === 'googlepay';
   const isAuthorized = state === 'authorised' || state === 'cancelled';
   return {
     id: pspReference,
     idempotency_key: reference,
-    kind: isCard ? 'charge' : 'wallet_order',
+    kind: isCode ? 'code' : isCard ? 'charge' : 'wallet_order',
     acquirer: request?.acquirer ?? 'ONE',
-    status: isAuthorized ? 'approved' : state,
+    status: isCode ? (CODE_STATES[state] ?? state) : isAuthorized ? 'approved' : state,
     amount: amount.value,
     currency: amount.currency,
     amount_captured: captured,
     amount_refunded: refunded,
-    response_code: isAuthorized ? '00' : null,
+    response_code: isAuthorized && !isCode ? '00' : null,
     reference: null,
   };
 }

@@ -16,6 +16,7 @@ export type FrontAnswer = { readonly status: number; readonly contentType: strin
 
 /** Facts about the provider behind a front. */
 export type Dialect = {
+  /** Classifies a request by its method, path, headers and body. */
   callOf(head: string): Call | undefined;
   /** The header with a request's idempotency key. */
   readonly keyHeader: string;
@@ -67,7 +68,7 @@ export async function startFront(fakeUrl: string, dialect: Dialect): Promise<Fro
     const text = `${path} ${body.replaceAll('%3A', ':')}`;
     const named = [...words].find(([id]) => text.includes(id))?.[1];
     const word = WORD.exec(text) ?? WORD.exec(named ?? '');
-    const call = dialect.callOf(`${method} ${path} ${JSON.stringify(headers)}`);
+    const call = dialect.callOf(`${method} ${path} ${JSON.stringify(headers)} ${body}`);
     const key = headers[dialect.keyHeader] ?? '';
     if (!word || (call !== 'charge' && call !== 'operation') || troubled.has(key)) return null;
     troubled.add(key);

@@ -9,24 +9,24 @@ import {
 import { startFront } from './front.ts';
 import type { Judge, LedgerLine, Provider } from './provider.ts';
 
-const CURRENCY = 'ARS';
+const CURRENCY = 'BRL';
 
-/** Mercado Pago's fake: it redirects payers, and captures their payments by itself. */
+/** Mercado Pago's fake: it redirects payers, shows them codes, and captures their payments by itself. */
 export const mercadoPago: Provider = {
   name: 'mercado_pago',
   abilities: new Set(['redirects', 'look_ups', 'refund_reads', 'payer_closings', 'unsigned_notifications']),
   connector: 'mercado-pago',
   timeoutMs: 1_500,
-  settings: () => 'country: AR',
+  settings: () => 'country: BR',
   secrets: () => ({ access_token: 'FAULTS_TOKEN', webhook_secret: 'FAULTS_SECRET' }),
   environment: { FAULTS_TOKEN: FAKE_ACCESS_TOKEN, FAULTS_SECRET: FAKE_WEBHOOK_SECRET },
   currencies: [{ currency: CURRENCY, digits: 2 }],
   closesBy: 'close',
   searchLags: true,
   callOf(head) {
-    if (/^POST \/checkout\/preferences /.test(head)) return 'charge';
+    if (/^POST \/(checkout\/preferences|v1\/payments) /.test(head)) return 'charge';
     if (/^POST \/v1\/payments\/\d+\/refunds /.test(head)) return 'operation';
-    if (/^PUT \/checkout\/preferences\//.test(head)) return 'close';
+    if (/^PUT \/(checkout\/preferences|v1\/payments)\//.test(head)) return 'close';
     return /^GET \/(v1\/payments|checkout\/preferences)\//.test(head) ? 'look_up' : undefined;
   },
   async start(): Promise<Judge> {
@@ -39,15 +39,29 @@ export const mercadoPago: Provider = {
     let isAlive = true;
     const paymentOf = (transactionId: string) =>
       [...fake.payments.values()].find((one) => one.external_reference === transactionId);
+    /** Ends a code that awaits its payer. */
+    const end = async (code: JsonObject, status: string, detail: string) => {
+      if (code.status !== 'pending') throw new Error(`the code is ${code.status}`);
+      fake.move(code, status, detail);
+    };
     return {
       port: front.port,
       isAlive: () => isAlive,
       written: async () => '',
-      ledger: async () => [...fake.preferences.values()].flatMap((one) => linesOf(one, fake.payments)),
+      ledger: async () => [
+        ...[...fake.preferences.values()].flatMap((one) => linesOf(one, fake.payments)),
+        ...[...fake.payments.values()].filter(isCode).map(lineOfCode),
+      ],
       async agree({ id }) {
+        const code = fake.payments.get(id);
+        if (code) {
+          await end(code, 'approved', 'accredited');
+          return '';
+        }
         const payment = fake.pay(fake.preferences.get(id) ?? {});
         return `payment_id=${payment.id}&status=approved&preference_id=${id}`;
       },
+      expire: ({ id }) => end(fake.payments.get(id) ?? {}, 'cancelled', 'expired'),
       notification({ idempotency_key }, { isForged }) {
         const id = String(paymentOf(idempotency_key)?.id ?? 1);
         return webhookOf(id, isForged ? { secret: 'forged-secret-signature' } : {});
@@ -62,13 +76,40 @@ export const mercadoPago: Provider = {
   },
 };
 
+/** The states of a code's entry. */
+const CODE_STATES: Readonly<Record<string, string>> = {
+  ...{ pending: 'created', in_process: 'created', rejected: 'declined' },
+  ...{ 'cancelled/expired': 'expired', 'cancelled/by_collector': 'canceled' },
+};
+
+/** Returns true for a payment that was made by itself, and not on a preference. */
+function isCode({ point_of_interaction, transaction_details }: JsonObject): boolean {
+  return point_of_interaction !== undefined || transaction_details !== undefined;
+}
+
+/** Returns the entry of a code. */
+function lineOfCode(code: JsonObject): LedgerLine {
+  const { id, status, status_detail: detail, transaction_amount, transaction_amount_refunded } = code;
+  const state = CODE_STATES[`${status}`] ?? CODE_STATES[`${status}/${detail}`] ?? 'paid';
+  const amount = units(transaction_amount);
+  return {
+    ...{ id: String(id), idempotency_key: String(code.external_reference), kind: 'code', acquirer: 'ONE' },
+    ...{ status: state, amount, currency: CURRENCY, amount_captured: state === 'paid' ? amount : 0 },
+    amount_refunded: units(Number(transaction_amount_refunded).toFixed(2)),
+    ...{ response_code: null, reference: null },
+  };
+}
+
+function units(amount: unknown): number {
+  return Number(parseMoney(String(amount), CURRENCY)?.minorUnits);
+}
+
 /**
  * Returns the entries of a preference: its first payment is part of its own entry, and each later payment has a
  * separate entry before it.
  */
 function linesOf(preference: JsonObject, payments: ReadonlyMap<string, JsonObject>): LedgerLine[] {
   const items = preference.items as { unit_price: number; quantity: number }[];
-  const units = (amount: unknown) => Number(parseMoney(String(amount), CURRENCY)?.minorUnits);
   const line: LedgerLine = {
     id: String(preference.id),
     idempotency_key: String(preference.external_reference),

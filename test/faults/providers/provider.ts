@@ -73,6 +73,8 @@ export type Judge = {
   ledger(): Promise<LedgerLine[]>;
   /** Pays or agrees, as the payer, at the provider's page. @returns the query of the payer's return. */
   agree(line: LedgerLine): Promise<string>;
+  /** Lets a code that nobody has paid run out. Absent at a provider without codes. */
+  expire?(line: LedgerLine): Promise<void>;
   /** Returns a notification about an entry; the notification need not be true. */
   notification(line: LedgerLine, options: { readonly isForged: boolean }): RawNotification;
   /** Refunds part of a charge in the provider's dashboard. @returns its notification. */

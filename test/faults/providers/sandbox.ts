@@ -23,13 +23,14 @@ export const sandbox: Provider = {
     { currency: 'USD', digits: 2 },
     { currency: 'JPY', digits: 0 },
     { currency: 'KWD', digits: 3 },
+    { currency: 'BRL', digits: 2 },
   ],
   closesBy: 'close',
   callOf(head) {
     if (/^POST \/v1\/by-idempotency-key\/[^/ ]+\/close /.test(head)) return 'close';
     if (/^GET \/v1\/by-idempotency-key\//.test(head)) return 'look_up';
     if (/^POST \/v1\/(captures|cancellations|refunds|completions) /.test(head)) return 'operation';
-    return /^POST \/v1\/(charges|verifications|wallet-)/.test(head) ? 'charge' : undefined;
+    return /^POST \/v1\/(charges|codes|verifications|wallet-)/.test(head) ? 'charge' : undefined;
   },
   async start({ checkout, ledgerUrl }): Promise<Judge> {
     const databaseUrl = await ledgerUrl();
@@ -45,11 +46,11 @@ export const sandbox: Provider = {
       isAlive: judge.isAlive,
       written: async () => (await rowsOf(databaseUrl)) + judge.output(),
       ledger: () => readLedger(url),
-      async agree({ id }) {
-        const { status } = await fetch(`${url}/checkout/${id}/pay`, { method: 'POST', redirect: 'manual' });
-        if (status !== 303) throw new Error(`the provider's page responded ${status}`);
+      async agree({ id, kind }) {
+        await press(url, `${kind === 'code' ? 'codes' : 'checkout'}/${id}/pay`);
         return '';
       },
+      expire: ({ id }) => press(url, `codes/${id}/expire`),
       notification: notificationOf,
       // It reads its behavior from the description of each call.
       trouble: () => {},
@@ -58,6 +59,12 @@ export const sandbox: Provider = {
     };
   },
 };
+
+/** Presses a button on a payer's page. */
+async function press(url: string, button: string): Promise<void> {
+  const { status } = await fetch(`${url}/${button}`, { method: 'POST', redirect: 'manual' });
+  if (status !== 303) throw new Error(`the provider's page responded ${status}`);
+}
 
 function notificationOf(line: LedgerLine, { isForged }: { readonly isForged: boolean }) {
   const event = {

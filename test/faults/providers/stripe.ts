@@ -24,7 +24,7 @@ const DECLINES: Readonly<Record<string, string>> = {
   X9: 'invented_decline',
 };
 
-/** Stripe's fake. */
+/** Stripe's fake: cards, and codes that payers pay later. */
 export const stripe: Provider = {
   name: 'stripe',
   abilities: new Set([
@@ -56,6 +56,8 @@ export const stripe: Provider = {
   challengedCard: '4000002760003184',
   callOf(head) {
     if (/^POST \/v1\/payment_intents\/\w+\/confirm /.test(head)) return 'charge';
+    // The creation of a code is confirmed at once, that of a card's intent is not.
+    if (/^POST \/v1\/payment_intents .*\bconfirm=true\b/s.test(head)) return 'charge';
     if (/^POST \/v1\/(refunds|payment_intents\/\w+\/capture) /.test(head)) return 'operation';
     // Closing a payment sends no key; a merchant's cancel has one.
     if (/^POST \/v1\/payment_intents\/\w+\/cancel /.test(head)) {
@@ -83,8 +85,14 @@ export const stripe: Provider = {
       written: async () => '',
       ledger: async () => [...fake.ledger.intents.values()].map((intent) => lineOf(fake, intent, acquirers)),
       async agree({ id }) {
-        fake.ledger.authenticate(id, true);
+        if (isCode(fake, id)) fake.ledger.codes.pay(id);
+        else fake.ledger.authenticate(id, true);
         return '';
+      },
+      async expire({ id }) {
+        const { status } = fake.ledger.intents.get(id) ?? {};
+        if (status !== 'requires_action') throw new Error(`the code is ${status}`);
+        fake.ledger.codes.expire(id);
       },
       notification({ id }, { isForged }) {
         const intent = fake.ledger.intents.get(id) ?? {};
@@ -123,6 +131,7 @@ const DIALECT: Dialect = {
       : request,
   /** Confirms the intent with another payment method, whose card is declined with the code. */
   async decline(request, code, ask) {
+    if (!request.path.endsWith('/confirm')) return ask(request);
     const body = `type=card&card[number]=${cardDeclinedAs(code)}&card[exp_month]=1&card[exp_year]=2031`;
     const { 'idempotency-key': _, ...headers } = request.headers;
     const made = await ask({ ...request, path: '/v1/payment_methods', headers, body });
@@ -138,17 +147,30 @@ function cardDeclinedAs(code: string): string {
 type Fake = Awaited<ReturnType<typeof startFakeStripe>>;
 type Intent = ReturnType<Fake['ledger']['intents']['get']> & {};
 
-function lineOf({ ledger }: Fake, intent: Intent, acquirers: ReadonlyMap<string, Acquirer>): LedgerLine {
+function isCode({ ledger }: Fake, id: string): boolean {
+  return ledger.intents.get(id)?.code_type !== undefined;
+}
+
+/** Returns the state of a code. */
+function stateOfCode({ status, last_payment_error: failure }: Intent): string {
+  if (status === 'succeeded') return 'paid';
+  if (failure) return 'expired';
+  return status === 'canceled' ? 'canceled' : 'created';
+}
+
+function lineOf(fake: Fake, intent: Intent, acquirers: ReadonlyMap<string, Acquirer>): LedgerLine {
+  const { ledger } = fake;
   const refunds = [...ledger.refunds.values()].filter((it) => it.payment_intent === intent.id);
-  const isAuthorized = intent.authorized_at !== undefined;
+  const isOfCode = isCode(fake, intent.id);
+  const isAuthorized = !isOfCode && intent.authorized_at !== undefined;
   // Stripe lists the amount that a partial capture releases as a refund.
   const released = intent.status === 'succeeded' ? intent.amount - Number(intent.amount_received) : 0;
   return {
     id: intent.id,
     idempotency_key: String(intent.metadata.transaction_id),
-    kind: 'charge',
+    kind: isOfCode ? 'code' : 'charge',
     acquirer: acquirers.get(intent.id) ?? 'ONE',
-    status: isAuthorized ? 'approved' : intent.status,
+    status: isOfCode ? stateOfCode(intent) : isAuthorized ? 'approved' : intent.status,
     amount: intent.amount,
     currency: intent.currency.toUpperCase(),
     amount_captured: Number(intent.amount_received),
