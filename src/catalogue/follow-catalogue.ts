@@ -1,8 +1,8 @@
 import { type Loop, repeat } from '#src/repeat.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { readHead, saveReplica } from '#src/store/tables/catalogue-versions.ts';
+import { readHead, readVersion, saveReplica } from '#src/store/tables/catalogue-versions.ts';
 import type { VersionedCatalogue } from './open-catalogue.ts';
-import { readPublished } from './publish-catalogue.ts';
+import { decodeVersion } from './publish-catalogue.ts';
 
 /** Options for followCatalogue. */
 export type FollowCatalogueOptions = {
@@ -47,10 +47,11 @@ export function followCatalogue(options: FollowCatalogueOptions): Loop {
   }
 
   async function take(version: number): Promise<void> {
+    // If the database fails here, the version is tried again.
+    const stored = await readVersion(database, version);
     try {
-      const published = await readPublished(database, version);
-      if (!published) throw new Error(`version ${version} of the catalogue is missing`);
-      replace({ catalogue: published.catalogue, version });
+      if (!stored) throw new Error(`version ${version} of the catalogue is missing`);
+      replace({ catalogue: decodeVersion(stored).catalogue, version });
       inForce = version;
       fault = '';
       reloaded(undefined);

@@ -39,7 +39,11 @@ export async function readPublished(
   version: number,
 ): Promise<PublishedCatalogue | undefined> {
   const stored = await readVersion(queries, version);
-  if (!stored) return undefined;
+  return stored && decodeVersion(stored);
+}
+
+/** Decodes a version's catalogue. @throws UnknownFormatError. */
+export function decodeVersion(stored: StoredVersion): PublishedCatalogue {
   if (stored.format > CATALOGUE_FORMAT) throw new UnknownFormatError(stored);
   const { format: _format, schema: _schema, catalogue, ...entry } = stored;
   return { ...entry, catalogue: fromBinary(CatalogueSchema, catalogue) };

@@ -10,14 +10,17 @@ const validator = createValidator({
 /**
  * Creates a function that checks messages of a type against the rules in its .proto (buf.validate). The errors name
  * fields and rules, never values.
+ *
+ * @param limit maximum number of errors.
  */
 export function validate<Desc extends DescMessage>(
   schema: Desc,
+  limit = MAX_FIELD_ERRORS,
 ): (message: MessageShape<Desc>) => FieldError[] {
   return (message) => {
     const result = validator.validate(schema, message);
     if (result.kind === 'error') throw result.error;
-    return result.kind === 'valid' ? [] : result.violations.slice(0, MAX_FIELD_ERRORS).map(fieldError);
+    return result.kind === 'valid' ? [] : result.violations.slice(0, limit).map(fieldError);
   };
 }
 
