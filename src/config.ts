@@ -29,6 +29,8 @@ export type Config = {
   readonly actor: string | undefined;
   /** The file with the catalogue; if undefined, the database has it. */
   readonly catalogueFile: string | undefined;
+  /** Hosts that connections' settings may name when the catalogue is changed through the API. */
+  readonly connectionHosts: readonly string[];
   /** The vault's keys by id, current first; if undefined, the embedded database's own, made at its first start. */
   readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
   /** Key for hashing card fingerprints and requests; if undefined, the embedded database's own. */
@@ -125,7 +127,8 @@ export function readConfig(environment: Environment = process.env): Config {
     allowUnsafeDatabase: flag('ALLOW_UNSAFE_DATABASE', false),
     dataDir,
     actor,
-    catalogueFile: environment.CATALOGUE_FILE || undefined,
+    catalogueFile: readCatalogueFile(environment),
+    connectionHosts: readHosts('CONNECTION_HOSTS', text, problems),
     vaultKeys: readVaultKeys(text('VAULT_KEYS'), problems),
     hashKey: readKey('HASH_KEY', text('HASH_KEY'), problems),
     operatorKeys:
@@ -273,6 +276,20 @@ function readOperatorKeys(
     problems.push(`${name} must be key[,key…], each of 22 to 255 printable ASCII characters`);
   }
   return keys;
+}
+
+/** Reads `host,host`, each as in a URL: with its port, unless that is the default one. */
+function readHosts(
+  name: string,
+  text: (name: string) => string | undefined,
+  problems: string[],
+): readonly string[] {
+  const hosts = text(name)?.split(',') ?? [];
+  const read = hosts.map((host) => host.trim().toLowerCase());
+  if (read.some((host) => URL.parse(`https://${host}`)?.host !== host)) {
+    problems.push(`${name} must be host[,host…], such as api.provider.example`);
+  }
+  return read;
 }
 
 const KEY_BYTES = 32;

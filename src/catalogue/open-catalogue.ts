@@ -48,6 +48,14 @@ export type CatalogueObserver = {
   connectionRetired(connectionId: string): void;
 };
 
+/** An observer for a catalogue that is opened only to see that it can be. */
+export const NO_OBSERVER: CatalogueObserver = {
+  conditionFailed() {},
+  circuitChanged() {},
+  probeFailed() {},
+  connectionRetired() {},
+};
+
 /** A catalogue with its connections open. */
 export type OpenedCatalogue = LiveCatalogue & {
   readonly catalogue: Catalogue;
@@ -96,6 +104,8 @@ export function openCatalogue(
     if (before && before.identity !== connection.identity) {
       throw new CatalogueError(
         `connection ${id}: now points to a different account (another URL, another account, or another credential that identifies the account); give that account another connection id`,
+        'CONNECTION_REPOINTED',
+        id,
       );
     }
     const known = kept && predecessor?.health.get(id);
@@ -112,7 +122,9 @@ export function openCatalogue(
   }
 
   try {
-    for (const definition of catalogue.connections) open(definition);
+    for (const definition of catalogue.connections) {
+      if (!isWithoutSecret(definition, options)) open(definition);
+    }
     const router = createRouter(catalogue, signals, observer.conditionFailed);
     const reachable = new Map([...(predecessor?.reachable ?? []), ...connections]);
     for (const id of predecessor?.connections.keys() ?? []) {
@@ -135,6 +147,17 @@ export function openCatalogue(
     closeAll(connections, predecessor?.connections).catch(() => {});
     throw error;
   }
+}
+
+/**
+ * Reports whether a connection stays closed: it is retired, and a secret of it is gone. An undo must work in an incident,
+ * and what such a connection still owes is reported like that of a connection that was removed.
+ */
+function isWithoutSecret(
+  { retired, secretsFromEnvironment }: ConnectionConfig,
+  { environment }: OpenCatalogueOptions,
+): boolean {
+  return retired && Object.values(secretsFromEnvironment).some((name) => environment(name) === undefined);
 }
 
 function takeOver(
@@ -196,7 +219,11 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
   for (const [name, variable] of Object.entries(connection.secretsFromEnvironment)) {
     const value = options.environment(variable);
     if (value === undefined)
-      throw new CatalogueError(`${named}: the environment variable ${variable} is not set`);
+      throw new CatalogueError(
+        `${named}: the environment variable ${variable} is not set`,
+        'SECRET_MISSING',
+        connection.id,
+      );
     secrets[name] = new Secret(value);
   }
   try {
@@ -205,7 +232,7 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
     const opened = redactOutcomes(connector.connect(settings, context));
     return { ...opened, identity: wholeIdentity(opened, options) };
   } catch (error) {
-    throw new CatalogueError(`${named}: ${(error as Error).message}`);
+    throw new CatalogueError(`${named}: ${(error as Error).message}`, 'CATALOGUE_INVALID', connection.id);
   }
 }
 

@@ -1,12 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { openCatalogue, type VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
+import type { VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readCatalogueInForce } from '#src/catalogue/seed-catalogue.ts';
 import { CHECKOUT_DIR, type Config, readConfig } from '#src/config.ts';
-import { CONNECTORS } from '#src/connectors/registry.ts';
-import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import { findKeyProblems } from '#src/server/check-keys.ts';
 import { checkNode } from '#src/store/engine/check-writable.ts';
 import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/engine/database.ts';
@@ -17,7 +15,7 @@ import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/eng
 import { assertDirect, assertPooler } from '#src/store/engine/pooler.ts';
 import { countSandboxKeys } from '#src/store/tables/accounts.ts';
 import { countOpenElsewhere, readDatabaseFacts, readServiceFacts } from '#src/store/tables/diagnosis.ts';
-import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
+import { type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import { findDatabase } from './command-database.ts';
 import { type CommandIo, createCommand, parseArguments, runAsProcess } from './command-line.ts';
 import {
@@ -35,6 +33,7 @@ import {
   warning,
 } from './diagnose.ts';
 import { explainFailure } from './explain-failure.ts';
+import { openHere } from './open-here.ts';
 
 const USAGE = `Usage: npm run doctor
 
@@ -191,23 +190,7 @@ async function checkCatalogue(config: Config, catalogue: VersionedCatalogue, tel
   const { version, catalogue: checked } = catalogue;
   const where = config.catalogueFile ?? `version ${version} in the database`;
   tell(ok('catalogue', `${where}: ${checked.routes.length} routes`));
-  // The service itself supplies the URL and keys of the mounted sandbox; they are not needed here.
-  const opened = openCatalogue(catalogue, {
-    connectors: CONNECTORS,
-    environment: (name) =>
-      config.environment(name) ?? (config.sandbox ? SANDBOX_ENVIRONMENT[name] : undefined),
-    maxInFlight: config.maxInFlight,
-    proxyUrl: config.providerProxyUrl,
-    identityKey: hashKeys(config.hashKey ?? new Uint8Array()).identityKey,
-    variables: config.sandbox ? { SANDBOX_URL: 'http://127.0.0.1:1' } : {},
-    rates: createApprovalRates(),
-    observer: {
-      conditionFailed: () => {},
-      circuitChanged: () => {},
-      probeFailed: () => {},
-      connectionRetired: () => {},
-    },
-  });
+  const opened = openHere(config, catalogue);
   try {
     const checks = checked.connections.map(async ({ id, settings }) => {
       const check = `connection ${id}`;
@@ -227,12 +210,6 @@ async function checkCatalogue(config: Config, catalogue: VersionedCatalogue, tel
     await opened.close();
   }
 }
-
-/** Placeholder settings for the mounted sandbox's connections, which are not called. */
-const SANDBOX_ENVIRONMENT: Readonly<Record<string, string>> = {
-  SANDBOX_API_KEY: 'of-the-mounted-sandbox',
-  SANDBOX_NOTIFICATION_SECRET: 'of-the-mounted-sandbox',
-};
 
 /** Runs the command. */
 export const run = createCommand(USAGE, main, explainFailure);

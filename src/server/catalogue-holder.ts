@@ -1,4 +1,6 @@
+import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import {
+  NO_OBSERVER,
   type OpenCatalogueOptions,
   type OpenedCatalogue,
   openCatalogue,
@@ -24,6 +26,12 @@ export type CatalogueHolder = {
    * @throws CatalogueError, in which case the previous catalogue stays in force.
    */
   replace(catalogue: VersionedCatalogue, inFlight: InFlight): void;
+  /**
+   * Opens a catalogue beside the one in force and closes it again.
+   *
+   * @throws CatalogueError if it cannot take the place of the one in force.
+   */
+  tryOpen(catalogue: Catalogue): Promise<void>;
   readonly isOpen: () => boolean;
   /** @throws ServiceError SERVICE_UNAVAILABLE before the first catalogue is open. */
   readonly opened: () => OpenedCatalogue;
@@ -63,6 +71,15 @@ export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'varia
       current = after;
       const gone = inFlight.settled().then(() => before.close(after));
       closing = Promise.allSettled([closing, gone]);
+    },
+    async tryOpen(catalogue) {
+      const before = current;
+      const tried = openCatalogue(
+        { catalogue, version: 0 },
+        { ...options, variables, observer: NO_OBSERVER },
+        before,
+      );
+      await tried.close(before);
     },
     isOpen: () => current !== undefined,
     opened: () => current ?? notOpen(),

@@ -5,6 +5,7 @@ import { Health } from '#gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '#gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { CheckoutService } from '#gen/payments/v1/checkout_service_pb.js';
+import { ConfigurationService } from '#gen/payments/v1/configuration_service_pb.js';
 import { CustomerService } from '#gen/payments/v1/customer_service_pb.js';
 import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
 import { PaymentMethodService } from '#gen/payments/v1/payment_method_service_pb.js';
@@ -17,6 +18,7 @@ import { createAuthenticate, type ReadHeader } from '#src/api/authenticate.ts';
 import { admitBrowsers, type RequireAllowedOrigin } from '#src/api/browser-calls.ts';
 import { checkoutService } from '#src/api/checkout-service.ts';
 import type { ClientAddress } from '#src/api/client-address.ts';
+import { type ConfigurationDeps, configurationService } from '#src/api/configuration-service.ts';
 import { customerService } from '#src/api/customer-service.ts';
 import { serveGrpc } from '#src/api/grpc.ts';
 import { createHealth } from '#src/api/health.ts';
@@ -55,7 +57,7 @@ export type Api = {
   readonly admission: Admission;
   readonly deps: ApiDeps;
   readonly webhooks: ManageDeps;
-  readonly live: Pick<CatalogueHolder, 'isOpen' | 'opened' | 'health' | 'connections'>;
+  readonly live: Pick<CatalogueHolder, 'isOpen' | 'opened' | 'health' | 'connections' | 'tryOpen'>;
   readonly metrics: Metrics;
   /** Sums the metrics of several workers; undefined if this is the only process. */
   readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;
@@ -86,7 +88,7 @@ export function mountApi(app: FastifyInstance, api: Api): void {
 type MountedService = {
   readonly service: DescService;
   readonly handlers: ServiceHandlers<DescService, Call>;
-  readonly callers: 'accounts' | 'operators';
+  readonly callers: 'accounts' | 'operators' | 'readers';
 };
 
 /** The services, and the functions that open calls (authenticate and limit them) and admit them. */
@@ -117,7 +119,17 @@ function mountedServices(api: Api): readonly MountedService[] {
       operatorService({ database: deps.database, opened: live.opened, now: deps.now }),
       'operators',
     ),
+    mounted(ConfigurationService, configurationService(configurationDeps(api)), 'readers'),
   ];
+}
+
+/** Dependencies of the configuration's calls. With a file, its catalogue in force is the one that a change is made to. */
+function configurationDeps({ config, deps, live }: Api): ConfigurationDeps {
+  const { opened, tryOpen } = live;
+  return {
+    ...{ database: deps.database, opened, tryOpen, connectionHosts: config.connectionHosts },
+    fromFile: config.catalogueFile === undefined ? undefined : () => opened().catalogue,
+  };
 }
 
 /**
@@ -130,8 +142,11 @@ function createOpeners(
 ) {
   const find = (publicKey: string) => findAccountKeys(deps.database, publicKey, config.sandbox);
   const authenticateAccount = observeAuthentication(createAuthenticate(find), clientAddress);
-  const operators = createOperatorAuthenticate(config.operatorKeys);
+  const { operatorKeys, operatorReadKeys } = config;
+  const operators = createOperatorAuthenticate(operatorKeys);
   const authenticateOperator = observeAuthentication(operators, clientAddress);
+  const readers = createOperatorAuthenticate(operatorKeys, operatorReadKeys);
+  const authenticateReader = observeAuthentication(readers, clientAddress);
   const { rateLimitPerS: perSecond, rateLimitBurst: burst, addressSharePercent } = config;
   const rateLimit = createRateLimit({ perSecond, burst, addressSharePercent });
   const limitRate = observeRateLimit(metrics, rateLimit, clientAddress);
@@ -143,9 +158,18 @@ function createOpeners(
       requireAllowedOrigin(request, credentials);
       limitRate(request, credentials);
       ticket.receive(credentials);
-      return { ...credentials, idempotencyKey: idempotencyKeyOf(request), ticket };
+      const operator = credentials.operator && {
+        ...credentials.operator,
+        actor: `${credentials.operator.actor} from ${clientAddress(request)}`,
+      };
+      const idempotencyKey = idempotencyKeyOf(request);
+      return { ...credentials, ...(operator && { operator }), idempotencyKey, ticket };
     };
-    return { accounts: openerFor(authenticateAccount), operators: openerFor(authenticateOperator) };
+    return {
+      accounts: openerFor(authenticateAccount),
+      operators: openerFor(authenticateOperator),
+      readers: openerFor(authenticateReader),
+    };
   };
 }
 

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
+import { followCatalogue } from '#src/catalogue/follow-catalogue.ts';
 import { parseCatalogue, readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { readCatalogueInForce, seedCatalogue } from '#src/catalogue/seed-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
 import { createLog } from '#src/observe/log-writer.ts';
 import { createBinTable } from '#src/payments/method/bin-table.ts';
@@ -36,6 +38,8 @@ export async function startTestServer(
     databaseUrl?: string;
     /** The clock of the circuit breakers. */
     nowMs?: () => number;
+    /** Runs the catalogue in the database and follows it, under this name; otherwise the database only has it. */
+    replica?: string;
   } = {},
 ): Promise<TestServer> {
   const owned = options.databaseUrl ? undefined : await createTestDatabase();
@@ -68,23 +72,31 @@ export async function startTestServer(
     fingerprintKey: hashKeys(keys.hashKey).fingerprintKey,
     bins: createBinTable(catalogue.bins),
   });
+  await seedCatalogue(database, catalogue, catalogue, 'test');
+  const { replica } = options;
+  const inForce = replica ? await readCatalogueInForce(database) : { catalogue, version: 0 };
   const server = await createServer({
     config,
-    catalogue: { catalogue, version: 0 },
+    catalogue: inForce,
     keys,
     database,
     databaseUrl,
     log,
     nowMs: options.nowMs,
   });
+  const url = await server.listen();
+  const { replaceCatalogue: replace, reloaded } = server;
+  const following =
+    replica && followCatalogue({ database, replica, version: inForce.version, replace, reloaded });
   return {
-    url: await server.listen(),
+    url,
     databaseUrl,
     keys,
     logLines,
     replaceCatalogue: (text) =>
       server.replaceCatalogue({ catalogue: parseCatalogue(text, 'catalogue'), version: 0 }),
     async close() {
+      if (following) await following.stop();
       await server.close();
       await database.close();
       await owned?.drop();

@@ -1879,7 +1879,7 @@ export type Problem = {
   /** What is wrong. It never repeats a value of the request. */
   readonly detail: string;
   /** The reason. Base decisions on this field. */
-  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
+  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "CATALOGUE_INVALID" | "SECRET_MISSING" | "VERSION_CHANGED" | "CONFIGURED_BY_FILE" | "CONNECTION_REPOINTED" | "CONNECTION_IN_USE" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
   /** A line for each faulty field, or `detail` alone. */
   readonly messages: readonly string[];
   /** The faulty fields; empty if the refusal is not about a field. */
@@ -2355,13 +2355,13 @@ export type UpdateCatalogueRequest = {
   readonly remove_payment_method_type?: string | null;
   /** An earlier version to return to. Connections that exist now and not then are carried along as retired. */
   readonly undo_to?: number | null;
-  /** The version that the change is made to: the one in force. */
+  /** The version that the change is made to: the one in force. Required, unless the catalogue comes from a file. */
   readonly expected_version?: number | null;
   /** Says why, for those who read the versions later. */
   readonly comment?: string | null;
   /** true does everything but publish. */
   readonly validate_only?: boolean | null;
-  /** Routes so many of the newest stored payments by the catalogue in force and by the changed one, and compares. */
+  /** Not available yet, and refused: routes so many of the newest stored payments by the catalogue in force and by the changed one, and compares. */
   readonly dry_run_payments?: number | null;
 };
 

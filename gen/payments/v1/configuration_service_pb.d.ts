@@ -332,7 +332,7 @@ export declare type UpdateCatalogueRequest = Message<"payments.v1.UpdateCatalogu
   } | { case: undefined; value?: undefined };
 
   /**
-   * The version that the change is made to: the one in force.
+   * The version that the change is made to: the one in force. Required, unless the catalogue comes from a file.
    *
    * @generated from field: int32 expected_version = 20;
    */
@@ -353,7 +353,8 @@ export declare type UpdateCatalogueRequest = Message<"payments.v1.UpdateCatalogu
   validateOnly: boolean;
 
   /**
-   * Routes so many of the newest stored payments by the catalogue in force and by the changed one, and compares.
+   * Not available yet, and refused: routes so many of the newest stored payments by the catalogue in force and by the
+   * changed one, and compares.
    *
    * @generated from field: int32 dry_run_payments = 23;
    */

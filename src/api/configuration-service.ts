@@ -1,0 +1,142 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import {
+  CatalogueReplicaSchema,
+  type CatalogueVersion,
+  CatalogueVersionSchema,
+  type ConfigurationService,
+  type GetCatalogueRequest,
+  GetCatalogueRequestSchema,
+  type GetCatalogueResponse,
+  GetCatalogueResponseSchema,
+  ListCatalogueVersionsRequestSchema,
+  ListCatalogueVersionsResponseSchema,
+  UpdateCatalogueRequestSchema,
+} from '#gen/payments/v1/configuration_service_pb.js';
+import { compareCatalogues } from '#src/catalogue/compare-catalogues.ts';
+import {
+  type PublishedCatalogue,
+  readPublished,
+  UnknownFormatError,
+} from '#src/catalogue/publish-catalogue.ts';
+import { type UpdateDeps, updateCatalogue } from '#src/catalogue/update-catalogue.ts';
+import type { Caller } from '#src/payments/caller.ts';
+import { fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
+import {
+  listReplicas,
+  listVersions,
+  readHead,
+  type VersionEntry,
+} from '#src/store/tables/catalogue-versions.ts';
+import { validate } from '#src/wire/validate.ts';
+import type { Operator } from './authenticate.ts';
+import type { ServiceHandlers } from './rest.ts';
+
+/** Dependencies of the configuration's service. */
+export type ConfigurationDeps = UpdateDeps & {
+  /** The catalogue in force in this process. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
+  readonly opened: () => { readonly catalogue: Catalogue; readonly version: number };
+};
+
+const DEFAULT_PAGE = 20;
+const checkGet = validate(GetCatalogueRequestSchema);
+const checkList = validate(ListCatalogueVersionsRequestSchema);
+const checkUpdate = validate(UpdateCatalogueRequestSchema);
+/** Fields of a changed catalogue, whose faults have the paths of the catalogue instead. */
+const OF_CATALOGUE = /^(catalogue|put_connection|put_route\.route|put_payment_method_type)[.[]/;
+
+/** The handlers of payments.v1.ConfigurationService, the same for every protocol. */
+export function configurationService(
+  deps: ConfigurationDeps,
+): ServiceHandlers<typeof ConfigurationService, Caller & { readonly operator?: Operator }> {
+  return {
+    async getCatalogue(request) {
+      const faults = checkGet(request);
+      if (faults.length > 0) throw invalidParameters(faults);
+      return { message: await getCatalogue(deps, request) };
+    },
+    async listCatalogueVersions(request) {
+      const faults = checkList(request);
+      if (faults.length > 0) throw invalidParameters(faults);
+      const { pageSize, before } = request;
+      const entries = await listVersions(deps.database, pageSize || DEFAULT_PAGE, before || undefined);
+      return { message: create(ListCatalogueVersionsResponseSchema, { versions: entries.map(versionOf) }) };
+    },
+    async updateCatalogue(request, { operator }) {
+      if (!operator) throw new Error('an operator’s call has no operator');
+      if (operator.mayOnlyRead && !request.validateOnly) throw onlyReads();
+      const faults = checkUpdate(request).filter(({ field }) => !OF_CATALOGUE.test(field));
+      if (faults.length > 0) throw invalidParameters(faults);
+      const { actor } = operator;
+      const publisher = { source: 'api', actor, maySetSecrets: false, maySetAddresses: false } as const;
+      return { message: await updateCatalogue(deps, request, publisher) };
+    },
+  };
+}
+
+async function getCatalogue(
+  deps: ConfigurationDeps,
+  { version }: GetCatalogueRequest,
+): Promise<GetCatalogueResponse> {
+  const { database, opened, fromFile } = deps;
+  if (version > 0) {
+    const published = await readKnown(deps, version);
+    if (!published) throw unknownVersion();
+    const before = await readKnown(deps, published.replaced);
+    const changes = before ? compareCatalogues(before.catalogue, published.catalogue) : [];
+    return create(GetCatalogueResponseSchema, { ...shown(published), changes });
+  }
+  if (fromFile) {
+    return create(GetCatalogueResponseSchema, { source: 'FILE', catalogue: fromFile() });
+  }
+  const head = await readHead(database);
+  // If only a later release can read the newest version, this one still has its own in force.
+  const published =
+    (head && (await readKnown(deps, head.version))) ?? (await readKnown(deps, opened().version));
+  if (!published) throw unknownVersion();
+  const replicas = (await listReplicas(database)).map(({ name: replica, seenAt, ...rest }) =>
+    create(CatalogueReplicaSchema, { replica, ...rest, seenAt: timestampFromDate(seenAt) }),
+  );
+  return create(GetCatalogueResponseSchema, { ...shown(published), replicas });
+}
+
+/** Reads a version; undefined if there is none, or only a later release can read it. */
+async function readKnown(
+  { database }: ConfigurationDeps,
+  version: number,
+): Promise<PublishedCatalogue | undefined> {
+  try {
+    return await readPublished(database, version);
+  } catch (error) {
+    if (error instanceof UnknownFormatError) return undefined;
+    throw error;
+  }
+}
+
+function shown({ version, source, catalogue, publishedAt, actor, comment }: PublishedCatalogue) {
+  return { version, source, catalogue, publishedAt: timestampFromDate(publishedAt), actor, comment };
+}
+
+function versionOf({ publishedAt, hash, ...entry }: VersionEntry): CatalogueVersion {
+  return create(CatalogueVersionSchema, {
+    ...entry,
+    publishedAt: timestampFromDate(publishedAt),
+    hash: Buffer.from(hash).toString('hex'),
+  });
+}
+
+function unknownVersion(): ServiceError {
+  return fieldRefusal(
+    'INVALID_PARAMETERS',
+    'version',
+    'NOT_FOUND',
+    'is no version that this release can read',
+  );
+}
+
+function onlyReads(): ServiceError {
+  const message =
+    'this operator key may only read; nothing was published; set validate_only, or use another key';
+  return new ServiceError('AUTHORIZATION_REQUIRED', message);
+}

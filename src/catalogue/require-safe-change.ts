@@ -1,0 +1,109 @@
+import type { JsonValue } from '@bufbuild/protobuf';
+import type { Catalogue, ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { countOwedAt, type OwedAt } from '#src/store/tables/catalogue-versions.ts';
+import { isUrlOf } from '#src/variables.ts';
+
+/**
+ * Checks that nobody still needs the connections that a change removes.
+ *
+ * @throws ServiceError CONNECTION_IN_USE that names the first one, and the reason.
+ */
+export async function requireUnused(database: Database, before: Catalogue, after: Catalogue): Promise<void> {
+  const kept = new Set(after.connections.map(({ id }) => id));
+  for (const { id, retired } of before.connections) {
+    if (kept.has(id)) continue;
+    if (!retired) throw inUse(id, 'takes payments');
+    const owed = describeOwed(await countOwedAt(database, id));
+    if (owed !== '') throw inUse(id, `has ${owed}`);
+  }
+}
+
+function inUse(id: string, why: string): ServiceError {
+  const message = `connection ${id} ${why}; nothing was published; retire it, and remove it later`;
+  return new ServiceError('CONNECTION_IN_USE', message);
+}
+
+/** The maximum to which work is counted. */
+const MOST = 100;
+
+function describeOwed({ due, disputes, wallets }: OwedAt): string {
+  const kinds = [
+    [due, 'transactions to be checked'],
+    [disputes, 'open disputes'],
+    [wallets, 'enrolled wallets'],
+  ] as const;
+  return kinds
+    .filter(([count]) => count > 0)
+    .map(([count, what]) => `${count >= MOST ? `${MOST} or more` : count} ${what}`)
+    .join(', ');
+}
+
+/**
+ * Checks that a change names no variable of the environment that its connection does not already have in force: whoever
+ * may edit the catalogue could otherwise send any secret of the service to an address of their own.
+ *
+ * @throws ServiceError INVALID_PARAMETERS.
+ */
+export function requireKnownSecrets(before: Catalogue, after: Catalogue): void {
+  const faults = compareConnections(before, after, (now, then) => {
+    const known = then?.connector === now.connector ? then.secretsFromEnvironment : {};
+    const entries = Object.entries(now.secretsFromEnvironment);
+    const isKnown = entries.every(
+      ([name, variable]) => Object.hasOwn(known, name) && known[name] === variable,
+    );
+    return isKnown ? undefined : SECRETS_REFUSED;
+  });
+  if (faults.length > 0) throw invalidParameters(faults);
+}
+
+/**
+ * Checks that a change names no address that its connection does not already have in force, unless the configuration
+ * allows its host: an address gets the provider's secrets.
+ *
+ * @param hosts as in CONNECTION_HOSTS.
+ * @throws ServiceError INVALID_PARAMETERS.
+ */
+export function requireKnownAddresses(before: Catalogue, after: Catalogue, hosts: readonly string[]): void {
+  const faults = compareConnections(before, after, (now, then) => {
+    const known = then?.connector === now.connector ? addressesIn(then.settings ?? {}) : [];
+    const isKnown = (address: string) =>
+      address === SANDBOX || known.includes(address) || hosts.includes(URL.parse(address)?.host ?? '');
+    return addressesIn(now.settings ?? {}).every(isKnown) ? undefined : ADDRESS_REFUSED;
+  });
+  if (faults.length > 0) throw invalidParameters(faults);
+}
+
+const SANDBOX = '$SANDBOX_URL';
+const SECRETS_REFUSED = {
+  name: 'secrets_from_environment',
+  message: 'must be as in force; publish it with: npm run catalogue -- publish --secrets-from-environment',
+};
+const ADDRESS_REFUSED = {
+  name: 'settings',
+  message: 'names an address whose host CONNECTION_HOSTS does not list',
+};
+
+type Refusal = { readonly name: string; readonly message: string };
+
+function compareConnections(
+  before: Catalogue,
+  after: Catalogue,
+  check: (now: ConnectionConfig, then: ConnectionConfig | undefined) => Refusal | undefined,
+): FieldError[] {
+  const known = new Map(before.connections.map((one) => [one.id, one]));
+  return after.connections.flatMap((now, i) => {
+    const refusal = check(now, known.get(now.id));
+    if (!refusal) return [];
+    return [{ field: `connections[${i}].${refusal.name}`, code: 'NOT_ALLOWED', message: refusal.message }];
+  });
+}
+
+/** Returns the texts in settings that are addresses, or become one when a variable is replaced. */
+function addressesIn(value: JsonValue): string[] {
+  if (typeof value === 'string')
+    return isUrlOf(value, ['http:', 'https:']) || /\$[A-Z_]/.test(value) ? [value] : [];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.values(value).flatMap(addressesIn);
+}

@@ -1,0 +1,214 @@
+import { create } from '@bufbuild/protobuf';
+import { type Catalogue, ConnectionConfigSchema } from '#gen/payments/config/catalogue_pb.js';
+import {
+  type UpdateCatalogueRequest,
+  type UpdateCatalogueResponse,
+  UpdateCatalogueResponseSchema,
+} from '#gen/payments/v1/configuration_service_pb.js';
+import { fieldRefusal, invalidField, MAX_FIELD_ERRORS, ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { readHead, type VersionSource } from '#src/store/tables/catalogue-versions.ts';
+import { CatalogueError } from './catalogue-error.ts';
+import { changeCatalogue } from './change-catalogue.ts';
+import { compareCatalogues } from './compare-catalogues.ts';
+import {
+  catalogueHash,
+  type PublishedCatalogue,
+  publishCatalogue,
+  readPublished,
+  UnknownFormatError,
+} from './publish-catalogue.ts';
+import {
+  type CheckedCatalogue,
+  checkCatalogueMessage,
+  checkCatalogueText,
+  isError,
+  type PlacedFault,
+} from './read-catalogue.ts';
+import { requireKnownAddresses, requireKnownSecrets, requireUnused } from './require-safe-change.ts';
+
+/** Dependencies of a change of the catalogue. */
+export type UpdateDeps = {
+  readonly database: Database;
+  /** Returns the catalogue of the file; undefined if the database has the catalogue. */
+  readonly fromFile: (() => Catalogue) | undefined;
+  /** Opens a catalogue in the place of the one in force, and closes it again. @throws CatalogueError. */
+  readonly tryOpen: (catalogue: Catalogue) => Promise<void>;
+  /** Hosts that settings may name in a change through the API. */
+  readonly connectionHosts: readonly string[];
+};
+
+/** The person who changes the catalogue. */
+export type Publisher = {
+  readonly source: Exclude<VersionSource, 'seed' | 'undo'>;
+  /** As in the audit log. */
+  readonly actor: string;
+  /** The change may name variables of the environment. */
+  readonly maySetSecrets: boolean;
+  /** The change may name any address. */
+  readonly maySetAddresses: boolean;
+};
+
+/** The catalogue that a change is made to. Without a publication, it comes from a file. */
+type Base = { readonly catalogue: Catalogue; readonly published?: PublishedCatalogue };
+
+/**
+ * Checks a change of the catalogue, opens the changed catalogue to know that it can be put in force, and publishes it
+ * unless only the checks were asked for. A change that changes nothing is done already.
+ *
+ * @returns the new version with what changes; with `validate_only`, every fault as data.
+ * @throws ServiceError CATALOGUE_INVALID, VERSION_CHANGED, CONFIGURED_BY_FILE, SECRET_MISSING, CONNECTION_REPOINTED,
+ * CONNECTION_IN_USE; INVALID_PARAMETERS if the change names something that the catalogue does not have.
+ */
+export async function updateCatalogue(
+  deps: UpdateDeps,
+  request: UpdateCatalogueRequest,
+  publisher: Publisher,
+): Promise<UpdateCatalogueResponse> {
+  if (request.dryRunPayments > 0) {
+    throw invalidField('dry_run_payments', 'NOT_SUPPORTED', 'is not available yet; leave it out');
+  }
+  if (deps.fromFile && !request.validateOnly) throw configuredByFile();
+  const base = await readBase(deps);
+  const changed = await applyChange(deps, base, request);
+  const { published } = base;
+  if (changed.catalogue && isSame(changed.catalogue, base.catalogue)) return respond(0, changed.faults);
+  if (published) requireVersion(published, request.expectedVersion);
+  const refused = changed.faults.some(isError);
+  if (refused && !request.validateOnly) throw invalidCatalogue(changed.faults);
+  if (refused || !changed.catalogue) return respond(0, changed.faults, base, changed.catalogue);
+
+  const { catalogue, faults } = await makeSafe(deps, base, changed.catalogue, request, publisher);
+  const all = [...changed.faults, ...faults];
+  if (request.validateOnly || !published) return respond(0, all, base, catalogue);
+  const version = await publishCatalogue(deps.database, {
+    catalogue,
+    expected: published.version,
+    source: request.change.case === 'undoTo' ? 'undo' : publisher.source,
+    actor: publisher.actor,
+    comment: request.comment,
+  });
+  if (version === undefined) throw versionChanged((await readBase(deps)).published ?? published);
+  return respond(version, all, base, catalogue);
+}
+
+async function readBase({ database, fromFile }: UpdateDeps): Promise<Base> {
+  if (fromFile) return { catalogue: fromFile() };
+  const head = await readHead(database);
+  const published = head && (await readKnown(database, head.version));
+  if (!published) throw new Error('the database has no catalogue');
+  return { catalogue: published.catalogue, published };
+}
+
+/** Reads a version. @throws ServiceError NOT_SUPPORTED if only a later release knows its format. */
+async function readKnown(database: Database, version: number): Promise<PublishedCatalogue | undefined> {
+  try {
+    return await readPublished(database, version);
+  } catch (error) {
+    if (error instanceof UnknownFormatError) {
+      throw new ServiceError('NOT_SUPPORTED', `${error.message}; change the catalogue with that release`);
+    }
+    throw error;
+  }
+}
+
+/** Returns the changed catalogue with its faults. */
+async function applyChange(
+  deps: UpdateDeps,
+  { catalogue }: Base,
+  { change }: UpdateCatalogueRequest,
+): Promise<CheckedCatalogue> {
+  if (change.case === undefined) {
+    throw fieldRefusal('INVALID_PARAMETERS', 'change', 'REQUIRED', 'is required: send one of its fields');
+  }
+  if (change.case === 'yaml') return checkCatalogueText(change.value);
+  const isUndo = change.case === 'undoTo';
+  const earlier = isUndo && !deps.fromFile ? await readKnown(deps.database, change.value) : undefined;
+  return checkCatalogueMessage(changeCatalogue(catalogue, change, earlier?.catalogue));
+}
+
+/** Checks what the catalogue by itself does not say, and opens it. */
+async function makeSafe(
+  deps: UpdateDeps,
+  { catalogue: before }: Base,
+  changed: Catalogue,
+  { change }: UpdateCatalogueRequest,
+  publisher: Publisher,
+): Promise<{ readonly catalogue: Catalogue; readonly faults: readonly PlacedFault[] }> {
+  // What was in force once may be so again: an undo must work in an incident.
+  const isUndo = change.case === 'undoTo';
+  if (!isUndo && !publisher.maySetSecrets) requireKnownSecrets(before, changed);
+  if (!isUndo && !publisher.maySetAddresses) requireKnownAddresses(before, changed, deps.connectionHosts);
+  await requireUnused(deps.database, before, changed);
+  return openOnce(deps, changed, isUndo);
+}
+
+/**
+ * Opens the catalogue.
+ *
+ * @param isUndo retires the connections whose secrets are gone, instead of a refusal.
+ */
+async function openOnce({ tryOpen }: UpdateDeps, changed: Catalogue, isUndo: boolean) {
+  let catalogue = changed;
+  const faults: PlacedFault[] = [];
+  for (;;) {
+    try {
+      await tryOpen(catalogue);
+      return { catalogue, faults };
+    } catch (error) {
+      if (!(error instanceof CatalogueError)) throw error;
+      const { kind, connectionId: id, message } = error;
+      const at = catalogue.connections.findIndex((one) => one.id === id);
+      const lost = catalogue.connections[at];
+      if (!isUndo || kind !== 'SECRET_MISSING' || !lost || lost.retired) {
+        throw new ServiceError(kind, `${message}; nothing was published`);
+      }
+      const retired = create(ConnectionConfigSchema, { ...lost, retired: true });
+      catalogue = { ...catalogue, connections: catalogue.connections.with(at, retired) };
+      faults.push({
+        ...{ path: `connections[${at}]`, code: 'NOT_FOUND', line: 0, column: 0, severity: 'WARNING' },
+        message: `is retired, since a secret is missing (${message})`,
+      });
+    }
+  }
+}
+
+function respond(
+  version: number,
+  faults: readonly PlacedFault[],
+  base?: Base,
+  changed?: Catalogue,
+): UpdateCatalogueResponse {
+  const changes = base && changed ? compareCatalogues(base.catalogue, changed) : [];
+  return create(UpdateCatalogueResponseSchema, { version, faults: [...faults], changes });
+}
+
+function isSame(one: Catalogue, other: Catalogue): boolean {
+  return Buffer.compare(catalogueHash(one), catalogueHash(other)) === 0;
+}
+
+/** @throws ServiceError VERSION_CHANGED, or INVALID_PARAMETERS without a version. */
+function requireVersion(published: PublishedCatalogue, expected: number): void {
+  if (expected === 0) throw fieldRefusal('INVALID_PARAMETERS', 'expected_version', 'REQUIRED', 'is required');
+  if (expected !== published.version) throw versionChanged(published);
+}
+
+function versionChanged({ version, actor, publishedAt }: PublishedCatalogue): ServiceError {
+  const message = `version ${version} is in force, published by ${actor} at ${publishedAt.toISOString()}; nothing was published; read the catalogue and make the change again`;
+  return new ServiceError('VERSION_CHANGED', message);
+}
+
+function configuredByFile(): ServiceError {
+  const message = 'the catalogue comes from CATALOGUE_FILE; nothing was published; change the file';
+  return new ServiceError('CONFIGURED_BY_FILE', message);
+}
+
+function invalidCatalogue(faults: readonly PlacedFault[]): ServiceError {
+  const errors = faults.filter(isError);
+  const fields = errors
+    .slice(0, MAX_FIELD_ERRORS)
+    .map(({ path, code, message }) => ({ field: path || '$', code, message }));
+  const listed = fields.map(({ field, message }) => `${field}: ${message}`).join('; ');
+  const more = errors.length - fields.length;
+  return new ServiceError('CATALOGUE_INVALID', more > 0 ? `${listed}; and ${more} more` : listed, { fields });
+}

@@ -1,0 +1,252 @@
+import { create, toJson } from '@bufbuild/protobuf';
+import { ValueSchema } from '@bufbuild/protobuf/wkt';
+import { stringify } from 'yaml';
+import { type Catalogue, CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
+import {
+  type CatalogueChange,
+  type UpdateCatalogueRequest,
+  UpdateCatalogueRequestSchema,
+} from '#gen/payments/v1/configuration_service_pb.js';
+import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
+import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { type PublishedCatalogue, readPublished } from '#src/catalogue/publish-catalogue.ts';
+import { checkCatalogueText, isError, readCatalogue, readTextFile } from '#src/catalogue/read-catalogue.ts';
+import { updateCatalogue } from '#src/catalogue/update-catalogue.ts';
+import { type Config, readConfig } from '#src/config.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { listVersions, readHead } from '#src/store/tables/catalogue-versions.ts';
+import { installationKeys } from '#src/vault/key-file.ts';
+import { actorOf } from './actor.ts';
+import { type CommandStorage, withDatabase } from './command-database.ts';
+import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
+import { explainFailure } from './explain-failure.ts';
+import { openHere } from './open-here.ts';
+import { table } from './table.ts';
+
+const USAGE = `Usage: npm run catalogue -- <action>
+
+  show                  who published the catalogue in force, when and why
+  export                prints the catalogue in force as YAML, without any secret
+  versions              the newest versions of the catalogue
+  check <file>          every fault of a file, without a database
+  diff <file>           what publishing a file would change, and every reason why it would be refused
+  publish <file>        publishes a file; every replica puts it in force within two seconds
+  undo <version>        publishes an earlier version again
+
+  --comment <text>             says why; required by publish and undo
+  --expect <version>           publishes only if this version is in force
+  --secrets-from-environment   lets the file name other variables of the environment than the version in force
+
+Run it in the service's environment. Exit code: 0 in force or nothing to do, 1 refused, 2 wrong command line, 3 another
+version was published in the meantime.`;
+
+const OPTIONS = {
+  comment: { type: 'string' },
+  expect: { type: 'string' },
+  'secrets-from-environment': { type: 'boolean', default: false },
+} as const;
+
+const OPERANDS = { show: 0, export: 0, versions: 0, check: 1, diff: 1, publish: 1, undo: 1 } as const;
+type Action = keyof typeof OPERANDS;
+
+/** Exit code for a publication that lost to another one. */
+const LOST = 3;
+
+async function main(argv: readonly string[], io: CommandIo): Promise<number> {
+  const { positionals, values } = parseArguments(
+    argv,
+    { allowPositionals: true, options: OPTIONS },
+    io.environment,
+  );
+  const [action = '', operand = '', ...more] = positionals;
+  if (!Object.hasOwn(OPERANDS, action)) throw new UsageError('The first argument must be an action.');
+  const wanted = OPERANDS[action as Action];
+  if (more.length > 0 || (operand !== '') !== (wanted === 1)) {
+    throw new UsageError(`${action} takes ${wanted === 1 ? 'one argument' : 'no arguments'}.`);
+  }
+  if (action === 'check') return check(operand, io);
+  const config = readConfig(io.environment);
+  const request = requestOf(action as Action, operand, values);
+  return withDatabase(config, io, (storage) => {
+    const here: Here = { config, storage, io };
+    if (!request) return read(here, action as Action);
+    const { 'secrets-from-environment': maySetSecrets } = values;
+    return update(here, { file: operand, request, maySetSecrets });
+  });
+}
+
+type Here = { readonly config: Config; readonly storage: CommandStorage; readonly io: CommandIo };
+type Values = { readonly comment?: string; readonly expect?: string };
+
+/** Returns the change that an action makes; undefined if it only reads. @throws UsageError; CatalogueError. */
+function requestOf(
+  action: Action,
+  operand: string,
+  { comment = '', expect = '0' }: Values,
+): UpdateCatalogueRequest | undefined {
+  const isPublishing = action === 'publish' || action === 'undo';
+  if (isPublishing && comment === '') throw new UsageError('--comment is required.');
+  const expectedVersion = versionOf('--expect', expect, 0);
+  const base = { comment, expectedVersion, validateOnly: !isPublishing };
+  if (action === 'undo') {
+    const change = { case: 'undoTo', value: versionOf('The version', operand, 1) } as const;
+    return create(UpdateCatalogueRequestSchema, { ...base, change });
+  }
+  if (action !== 'publish' && action !== 'diff') return undefined;
+  return create(UpdateCatalogueRequestSchema, {
+    ...base,
+    change: { case: 'yaml', value: readTextFile(operand) },
+  });
+}
+
+function versionOf(what: string, text: string, least: number): number {
+  const version = /^\d{1,9}$/.test(text) ? Number(text) : -1;
+  if (version < least) throw new UsageError(`${what} must be the number of a version.`);
+  return version;
+}
+
+function check(file: string, { stdout }: CommandIo): number {
+  const { faults } = checkCatalogueText(readTextFile(file));
+  printFaults(file, faults, stdout);
+  if (faults.some(isError)) return 1;
+  stdout.write(`${file}: valid\n`);
+  return 0;
+}
+
+async function read({ config, storage: { database }, io: { stdout } }: Here, action: Action) {
+  if (action === 'versions') {
+    const versions = (await listVersions(database, 100)).map((one) => [
+      ...[String(one.version), one.source, one.publishedAt.toISOString(), one.actor, one.comment],
+    ]);
+    stdout.write(`${table([['version', 'source', 'published', 'by', 'comment'], ...versions])}\n`);
+    return 0;
+  }
+  const { catalogueFile } = config;
+  const published = catalogueFile === undefined ? await readInForce(database) : undefined;
+  const catalogue = published?.catalogue ?? readCatalogue(catalogueFile ?? '');
+  if (action === 'export') stdout.write(yamlOf(catalogue));
+  else
+    stdout.write(
+      `${published ? describeVersion(published) : `${catalogueFile}, a file`}\n${sizesOf(catalogue)}\n`,
+    );
+  return 0;
+}
+
+async function readInForce(database: Database): Promise<PublishedCatalogue> {
+  const head = await readHead(database);
+  const published = head && (await readPublished(database, head.version));
+  if (!published) throw new CatalogueError('the database has none yet: start the service once');
+  return published;
+}
+
+function describeVersion({ version, source, publishedAt, actor, comment }: PublishedCatalogue): string {
+  const why = comment === '' ? '' : `: ${comment}`;
+  return `version ${version} (${source}), published by ${actor} at ${publishedAt.toISOString()}${why}`;
+}
+
+function sizesOf({ paymentMethodTypes, connections, routes, bins }: Catalogue): string {
+  return `${paymentMethodTypes.length} payment method types, ${connections.length} connections, ${routes.length} routes, ${bins.length} bins`;
+}
+
+function yamlOf(catalogue: Catalogue): string {
+  return stringify(toJson(CatalogueSchema, catalogue, { useProtoFieldName: true }));
+}
+
+type Wanted = {
+  readonly file: string;
+  readonly request: UpdateCatalogueRequest;
+  readonly maySetSecrets: boolean;
+};
+
+async function update(here: Here, { file, request, maySetSecrets }: Wanted): Promise<number> {
+  const { config, storage, io } = here;
+  const { database, dataDir } = storage;
+  const { catalogueFile } = config;
+  const fromFile = catalogueFile === undefined ? undefined : () => readCatalogue(catalogueFile);
+  const inForce = fromFile ? { catalogue: fromFile(), version: 0 } : await readInForce(database);
+  const expectedVersion = request.expectedVersion || inForce.version;
+  const { hashKey } = installationKeys(config, dataDir);
+  const keyed = { ...config, hashKey };
+  const deps = {
+    ...{ database, fromFile, connectionHosts: config.connectionHosts },
+    tryOpen: (catalogue: Catalogue) => tryOpen(keyed, inForce, catalogue),
+  };
+  const publisher = {
+    source: 'command',
+    actor: actorOf(config),
+    maySetSecrets,
+    maySetAddresses: true,
+  } as const;
+  try {
+    const { version, faults, changes } = await updateCatalogue(
+      deps,
+      { ...request, expectedVersion },
+      publisher,
+    );
+    printFaults(file, faults, io.stdout);
+    for (const change of changes) io.stdout.write(`${describeChange(change)}\n`);
+    if (faults.some(({ severity }) => severity === 'ERROR')) return 1;
+    if (version > 0) io.stdout.write(`version ${version} is published\n`);
+    else if (changes.length === 0) io.stdout.write('nothing to do\n');
+    return 0;
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    if (error.reason === 'CATALOGUE_INVALID') {
+      printFaults(file, checkCatalogueText(readTextFile(file)).faults, io.stdout);
+    }
+    io.stderr.write(`Not done (${error.reason}): ${error.message}\n`);
+    return error.reason === 'VERSION_CHANGED' ? LOST : 1;
+  }
+}
+
+/** Opens a catalogue in the place of the one in force, if that one can be opened here, and closes both. */
+async function tryOpen(
+  config: Parameters<typeof openHere>[0],
+  inForce: { readonly catalogue: Catalogue; readonly version: number },
+  catalogue: Catalogue,
+): Promise<void> {
+  let before: OpenedCatalogue | undefined;
+  try {
+    before = openHere(config, inForce);
+  } catch (error) {
+    // A secret of the version in force may be gone, which is no fault of the new one.
+    if (!(error instanceof CatalogueError)) throw error;
+  }
+  try {
+    await openHere(config, { catalogue, version: 0 }, before).close(before);
+  } finally {
+    await before?.close();
+  }
+}
+
+function describeChange({ path, kind, before, after }: CatalogueChange): string {
+  const json = (value: CatalogueChange['before']) => (value ? JSON.stringify(toPlain(value)) : '');
+  if (kind === 'CHANGED') return `${kind} ${path}: ${json(before) || 'absent'} → ${json(after) || 'absent'}`;
+  return `${kind} ${path}`;
+}
+
+function toPlain(value: NonNullable<CatalogueChange['before']>): unknown {
+  return toJson(ValueSchema, value);
+}
+
+type Listed = Pick<
+  ReturnType<typeof checkCatalogueText>['faults'][number],
+  'path' | 'message' | 'line' | 'column'
+> & {
+  readonly severity: string;
+};
+
+/** Prints faults in the form that editors open: file:line:column. */
+function printFaults(file: string, faults: readonly Listed[], stdout: CommandIo['stdout']): void {
+  for (const { path, message, line, column, severity } of faults) {
+    const position = line > 0 ? `${file}:${line}:${column}: ` : '';
+    const field = path === '' ? '' : `${path}: `;
+    stdout.write(`${position}${severity === 'ERROR' ? 'error' : 'warning'}: ${field}${message}\n`);
+  }
+}
+
+/** Runs the command. */
+export const run = createCommand(USAGE, main, (error) => `Not done: ${explainFailure(error)}`);
+
+if (import.meta.main) await runAsProcess(run);
