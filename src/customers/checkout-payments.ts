@@ -8,7 +8,7 @@ import {
   type CreateCheckoutPaymentRequest,
 } from '#gen/payments/v1/checkout_service_pb.js';
 import type { PaymentMethodDetailInput } from '#gen/payments/v1/payment_method_pb.js';
-import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequest_AmountSchema,
@@ -176,10 +176,18 @@ function checkoutPayment(record: Payment): CheckoutPayment {
     amount: create(CheckoutAmountSchema, { currency: amount?.currency ?? '', value: amount?.value }),
     responseCode: transaction?.responseCode ?? '',
     responseMessage: transaction?.responseMessage ?? '',
-    redirectUrl: payerMustAct(record) ? (kind?.value?.redirectUrl ?? '') : '',
+    redirectUrl: payerMustAct(record) || isPrepared(record) ? (kind?.value?.redirectUrl ?? '') : '',
     callbackUrl: callbackAddress(record) ?? '',
     type: paymentMethod?.type ?? '',
     name: card ? cardName(card) : '',
     createdAt: record.createdAt,
   });
+}
+
+/** Returns true while the code of a local method is prepared, which its page shows once it is ready. */
+function isPrepared({ status, subStatus, paymentMethod }: Payment): boolean {
+  const kind = paymentMethod?.paymentMethodDetail?.kind.case;
+  const isLocal = kind === 'bankTransfer' || kind === 'ticket';
+  const { PENDING_PROVIDER_CONFIRMATION } = Payment_SubStatus_Value;
+  return isLocal && status === Payment_Status.PENDING && subStatus === PENDING_PROVIDER_CONFIRMATION;
 }

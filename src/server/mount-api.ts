@@ -143,7 +143,8 @@ function createOpeners(
       requireAllowedOrigin(request, credentials);
       limitRate(request, credentials);
       ticket.receive(credentials);
-      return { ...credentials, idempotencyKey: idempotencyKeyOf(request), ticket };
+      const address = clientAddress(request);
+      return { ...credentials, idempotencyKey: idempotencyKeyOf(request), address, ticket };
     };
     return { accounts: openerFor(authenticateAccount), operators: openerFor(authenticateOperator) };
   };
