@@ -37,7 +37,10 @@ export function observeMoneyAlarm(metrics: Metrics, log: Logger, alarm: MoneyAla
   const connection = payment.transactions?.connectionData?.id ?? '';
   if (alarm === 'late_payment') metrics.latePayments.inc({ connection });
   else metrics.unequalTransfers.inc({ connection, alarm });
-  const { amountReceived } = payment.transactions?.providerData ?? {};
+  // After a cancel, the payment shows the cancel, and its history the transfer.
+  const amountReceived = payment.transactionsHistory
+    .map(({ providerData }) => providerData?.amountReceived)
+    .find((received) => received);
   const about = { alarm, payment_id: payment.id, account_id: payment.accountId };
   log.warn({ ...about, ...moneyOf(payment, amountReceived) }, MONEY_ALARMS[alarm]);
 }

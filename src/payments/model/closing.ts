@@ -4,6 +4,7 @@ import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED } from './change.ts';
 import { eventOf } from './event.ts';
 import { transactionOf } from './operation-record.ts';
+import { providerDataAfter } from './record.ts';
 import { booksOf, type PaymentState, type TransactionRow } from './state.ts';
 import { ALREADY_PAID, APPROVED, CANCELED_BY_MERCHANT, type States, statesOf } from './states.ts';
 
@@ -39,11 +40,9 @@ export function closedChange(
   at: Timestamp,
 ): Change {
   const own = outcome.kind === 'declined' ? statesOf(outcome, PURCHASE) : CANCELED_BY_MERCHANT;
-  const reported = outcome.kind === 'not_sent' ? undefined : outcome.providerData;
-  const ended = {
-    ...inStates(transactionOf(record, attempt.id), own, at),
-    ...(reported && { providerData: reported }),
-  };
+  const shown = transactionOf(record, attempt.id);
+  const providerData = providerDataAfter(shown, outcome);
+  const ended = { ...inStates(shown, own, at), ...(providerData && { providerData }) };
   const canceled = inStates(transactionOf(record, closing.id), APPROVED, at);
   const closed = {
     ...withTransactions(record, [ended, canceled], at),

@@ -13,6 +13,7 @@ import {
 import {
   ConnectionDataSchema,
   type Payment,
+  type ProviderData,
   ProviderDataSchema,
   type Transaction,
   Transaction_Status,
@@ -79,12 +80,8 @@ export function recordOutcome(
   const detail = transaction?.paymentMethod?.detail;
   if (!transaction?.paymentMethod || !detail || !record.paymentMethod)
     throw new Error('the record has no transaction');
-  const { amountReceived = '' } = transaction.providerData ?? {};
-  if (outcome.kind !== 'not_sent' && outcome.providerData) transaction.providerData = outcome.providerData;
-  const received = 'received' in outcome && outcome.received ? formatMoney(outcome.received) : amountReceived;
-  // What has arrived stays known, unless it was the whole amount.
-  if (received && transaction.providerData && (outcome.kind !== 'approved' || outcome.received))
-    transaction.providerData = { ...transaction.providerData, amountReceived: received };
+  const providerData = providerDataAfter(transaction, outcome);
+  if (providerData) transaction.providerData = providerData;
   recordLocalOutcome(detail, outcome);
   const { kind } = detail;
   if (kind.case === 'card') recordCardOutcome(record, kind.value, outcome, cardFingerprint);
@@ -103,6 +100,17 @@ export function recordOutcome(
   const states = statesOf(outcome, { type: transaction.type, methodKind, isDeclinedBefore });
   setStates(record, transaction, states, at);
   return states;
+}
+
+/** Returns an attempt's provider data after an outcome. What has arrived stays known, unless it was the whole amount. */
+export function providerDataAfter(
+  { providerData: before }: Pick<Transaction, 'providerData'>,
+  outcome: Outcome,
+): ProviderData | undefined {
+  const reported = (outcome.kind !== 'not_sent' && outcome.providerData) || before;
+  const arrived = 'received' in outcome && outcome.received ? formatMoney(outcome.received) : undefined;
+  const amountReceived = arrived ?? (outcome.kind === 'approved' ? '' : before?.amountReceived);
+  return reported && amountReceived ? { ...reported, amountReceived } : reported;
 }
 
 /** Returns the group of a local method. */
