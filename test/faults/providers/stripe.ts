@@ -36,6 +36,8 @@ export const stripe: Provider = {
     'closings',
     'unsigned_notifications',
     'dashboard',
+    'codes',
+    'code_closings',
   ]),
   connector: 'stripe',
   timeoutMs: 2_500,
