@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { createDemoShop } from '#examples/demo-shop/demo-shop.ts';
 import { call, onCheckoutPages, openCheckout, page, payer } from './support/checkout-pages.ts';
 import { server } from './support/on-service.ts';
 import type { InPage } from './support/payer.ts';
+import { ACCOUNT_ONE } from './support/payment-requests.ts';
 
 onCheckoutPages();
 
@@ -142,4 +144,29 @@ describe('local methods on the checkout page', () => {
       }
     },
   );
+});
+
+it('the demo shop sells with Pix: the payer pays the code at the simulated bank, and returns to the shop', async () => {
+  const keys = { accountId: ACCOUNT_ONE, publicKey: 'pk_sandbox_one', secretKey: 'sk_sandbox_one' };
+  const demo = createDemoShop({ service: server.url, ...keys });
+  await page.goto(await demo.listen({ host: '127.0.0.1', port: 0 }));
+  await page.select('select', 'BR');
+  await payer.follow('button');
+  await payer.choose('Pix');
+  await payer.press();
+  await onPayPage();
+  await payer.picture('demo-1-pix');
+  const payPage = page.url();
+  await payer.follow('.back a');
+  expect(await payer.textOf('h1')).toBe('Your order awaits your payment');
+  await page.goto(payPage);
+  await payer.follow('main a.button.second');
+  await payer.picture('demo-2-bank');
+  await payer.pressButton(/^pay/i);
+  await page.goto(payPage);
+  await payer.shown('main h2', /Payment complete/);
+  await payer.picture('demo-3-paid');
+  await payer.follow('.back a');
+  expect(await payer.textOf('h1')).toBe('Thank you for your order');
+  await demo.close();
 });
