@@ -5,6 +5,7 @@ import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED } from './change.
 import { eventOf } from './event.ts';
 import { transactionOf } from './operation-record.ts';
 import { providerDataAfter } from './record.ts';
+import { FIRST_CHECK_S } from './schedule.ts';
 import { booksOf, type PaymentState, type TransactionRow } from './state.ts';
 import { ALREADY_PAID, APPROVED, CANCELED_BY_MERCHANT, type States, statesOf } from './states.ts';
 
@@ -57,7 +58,8 @@ export function closedChange(
     transaction: endOf(closing, canceled),
     other: {
       id: attempt.id,
-      checkInS: undefined,
+      // Money may have come at the last moment, with news whose check this write takes the place of.
+      checkInS: FIRST_CHECK_S,
       ended: { status: own.transaction, reference: namesOf(outcome).reference },
     },
     event: eventOf(closed),
