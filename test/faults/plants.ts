@@ -160,7 +160,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     find: '? second : first;',
     replacement: "? second : { kind: 'not_sent', detail: 'lost' };",
     cases: ['codes: lost when it was made, found later, and shown'],
-    violates: ['I7', 'I12'],
+    violates: ['I12'],
   },
   'code-ends-by-our-clock': {
     file: 'src/payments/check/decide.ts',

@@ -13,12 +13,14 @@ const REFUSAL = {
 
 /** Starts a proxy in front of a provider that refuses payments with 429 and passes everything else on. */
 export async function startTurningAway(targetPort: number, callOf: Provider['callOf']): Promise<TurningAway> {
-  const server = createServer((incoming, response) => {
+  const server = createServer(async (incoming, response) => {
     const { method, url, rawHeaders } = incoming;
-    if (callOf(`${method} ${url} ${rawHeaders.join(' ')}`) !== 'charge') {
-      return passOn(targetPort, incoming, response);
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks);
+    if (callOf(`${method} ${url} ${rawHeaders.join(' ')}\n${body}`) !== 'charge') {
+      return passOn(targetPort, incoming, body, response);
     }
-    incoming.resume();
     response.writeHead(429, { 'content-type': 'application/json' }).end(JSON.stringify(REFUSAL));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -32,7 +34,7 @@ export async function startTurningAway(targetPort: number, callOf: Provider['cal
   };
 }
 
-function passOn(port: number, incoming: IncomingMessage, response: ServerResponse): void {
+function passOn(port: number, incoming: IncomingMessage, body: Buffer, response: ServerResponse): void {
   const { method, url, headers } = incoming;
   const passed = httpRequest({ host: '127.0.0.1', port, method, path: url, headers, agent: false });
   passed.once('response', (answer) => {
@@ -40,5 +42,5 @@ function passOn(port: number, incoming: IncomingMessage, response: ServerRespons
     answer.pipe(response);
   });
   passed.once('error', () => response.destroy());
-  incoming.pipe(passed);
+  passed.end(body);
 }
