@@ -133,6 +133,8 @@ describe('the check of a code', () => {
       alarmingOutcome('the payer can still pay 30 days after the end, according to the provider'),
     );
     expect(learnedAt(HOUR_MS + 30 * DAY_MS - 1)).toEqual(CODE);
+    const paid = decide(open(HOUR_MS + 30 * DAY_MS), { outcome: APPROVED }, TERMS);
+    expect(paid).toMatchObject({ kind: 'write', learned: APPROVED });
   });
 });
 

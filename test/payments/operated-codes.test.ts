@@ -87,6 +87,20 @@ describe('a code whose creation was lost', () => {
     expect(await payments.stateOf(payment)).toBe('PENDING/PENDING_PROVIDER_CONFIRMATION');
   });
 
+  it('is canceled technically where there is no look-up, and stays unknown', async () => {
+    const payment = await made('never hears of it');
+    const sent: string[] = [];
+    const technicalCancel = {
+      afterMs: 0,
+      send: async ({ transactionId }: LookUp) => sent.push(transactionId) > 0,
+    };
+    const own = { ...payments.provider.connection, technicalCancel, lookUp: undefined };
+    await payments.makeDue();
+    await checkDue({ ...payments.deps, connections: () => new Map([['ledger', own]]) });
+    expect(sent).toEqual([idOf(payment)]);
+    expect(await payments.stateOf(payment)).toBe('PENDING/PENDING_PROVIDER_CONFIRMATION');
+  });
+
   it('is not closed before the deadline of its creation', async () => {
     await made('never hears of it');
     expect(await checkAll({ deadlineMs: 3_600_000 })).toEqual([false]);
