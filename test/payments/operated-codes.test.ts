@@ -16,6 +16,7 @@ import {
   refundPayment,
 } from '#src/payments/operate/payment-operations.ts';
 import type { Behaviour } from './ledger-provider.ts';
+import { CODE } from './model/kept-payment.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction, notification' });
@@ -113,6 +114,15 @@ describe('the operations on a code follow the terms of its method', () => {
     await cancel(payment);
     expect(await payments.stateOf(payment)).toBe('CANCELED/CANCELED');
     expect(payments.provider.isPayable(idOf(payment))).toBe(false);
+  });
+
+  it('a code of which a part is paid is not canceled', async () => {
+    const payment = await made('does it');
+    const received = { minorUnits: 4_000n, currency: 'USD' };
+    const part: Outcome = { ...CODE, received };
+    await checkAll({ lookUp: async () => part });
+    await expect(cancel(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    expect(payments.provider.isPayable(idOf(payment))).toBe(true);
   });
 
   it('is refunded in parts, up to its amount', async () => {
