@@ -16,6 +16,7 @@ import type { Capabilities, LocalMethod, MethodKind } from '#src/connectors/port
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { formatMoney, parseMoney } from '#src/money.ts';
 import { describeFields, type FieldError, fieldRefusal, ServiceError } from '#src/service-error.ts';
+import { type CardSource, hasSecurityCode } from './card-source.ts';
 import { expiryOf, rangeOf } from './local-method.ts';
 
 /** A feature that a payment needs and a connection lacks. */
@@ -124,7 +125,7 @@ const METHODS = {
  * @param nowMs when the payment is made, in milliseconds since the epoch.
  */
 export function lacksOf(
-  method: Method<unknown>,
+  method: Method<CardSource>,
   request: CreatePaymentRequest,
   can: Capabilities,
   nowMs: number,
@@ -143,10 +144,22 @@ export function lacksOf(
   return [
     ...lacks,
     ...unoffered.map(({ field, what }) => ({ field: `${detail}.${field}`, what })),
+    ...(lacks.length === 0 ? missingForCard(method, request, can) : []),
     ...incomplete.flatMap(({ missing, what }) =>
       (missing?.(can, method, request) ?? []).map((field): Lack => ({ field, what, isMissing: true })),
     ),
   ];
+}
+
+/** Lists the fields that a connection needs for every card, and that a request lacks. */
+function missingForCard(
+  method: Method<CardSource>,
+  { customerPayer: payer }: CreatePaymentRequest,
+  { missingForCards }: Capabilities,
+): Lack[] {
+  const hasCode = method.by !== 'card' || hasSecurityCode(method.card);
+  const missing = missingForCards?.({ payer, hasSecurityCode: hasCode }) ?? [];
+  return missing.map((field) => ({ field, what: METHODS.CARD, isMissing: true }));
 }
 
 /** Returns true for a wallet that pays with a token, of which the request has none, nor a stored wallet. */
@@ -246,7 +259,7 @@ export type Capable = ReadonlyMap<string, Pick<ProviderConnection, 'capabilities
  */
 export function lacksAt(
   connections: Capable,
-  method: Method<unknown>,
+  method: Method<CardSource>,
   request: CreatePaymentRequest,
   nowMs: number,
 ): (connection: ConnectionConfig) => Lack[] {

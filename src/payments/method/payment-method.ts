@@ -19,23 +19,12 @@ import { Secret } from '#src/secret.ts';
 import { fieldRefusal, invalidField, notAllowed, type ServiceError, unknownId } from '#src/service-error.ts';
 import type { StoredToken } from '#src/store/tables/one-time-tokens.ts';
 import type { StoredObjects, VaultedToken } from '#src/store/tables/stored-objects.ts';
+import type { CardSource } from './card-source.ts';
 import { featuresAsked } from './features.ts';
 import { isLocal, readLocalMethod } from './local-method.ts';
 
 /** The payment method of a request, decided. Its card has yet to be opened. */
 export type RequestedMethod = Method<CardSource>;
-
-/** The source of a payment's card. */
-export type CardSource =
-  | { readonly source: 'sent'; readonly input: CardDataInput }
-  | {
-      readonly source: 'stored';
-      /** undefined if the stored methods were not looked up. */
-      readonly stored: VaultedToken | undefined;
-      /** The security code that the payer re-entered; '' if none was sent. */
-      readonly securityCode: string;
-    }
-  | { readonly source: 'token'; readonly token: StoredToken | undefined };
 
 /** Payment method type of one-time tokens. */
 export const ONE_TIME_TOKEN_TYPE = 'CARD';
