@@ -1,4 +1,4 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type JsonObject, type MessageInitShape } from '@bufbuild/protobuf';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
 import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
@@ -22,15 +22,17 @@ export const MONEY = { minorUnits: 300_050n, currency: 'ARS' };
 /** A separate fake of Mercado Pago, with connections to it. */
 export type MercadoPagoUnderTest = UnderTest<Awaited<ReturnType<typeof startFakeMercadoPago>>>;
 
-export const openMercadoPago = (secrets = SECRETS) => openAccount('AR', 'ARS', secrets);
+export const openMercadoPago = (secrets = SECRETS, settings: JsonObject = {}) =>
+  openAccount('AR', 'ARS', secrets, settings);
 
 /** Opens connections to a new fake of an account in a country. */
 export async function openAccount(
   country: string,
   currency: string,
   secrets = SECRETS,
+  settings: JsonObject = {},
 ): Promise<MercadoPagoUnderTest> {
-  const own = { country, account_id: String(FAKE_ACCOUNT) };
+  const own = { country, account_id: String(FAKE_ACCOUNT), ...settings };
   return underTest(await startFakeMercadoPago(currency), (address) =>
     connect(mercadoPagoConnector, { ...address, ...own }, secrets),
   );
