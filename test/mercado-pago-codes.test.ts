@@ -169,7 +169,7 @@ describe('payments by local methods at Mercado Pago', () => {
   });
 
   it('a merchant cancels an unpaid payment at Mercado Pago', async () => {
-    const { payment, at } = await payIn('MX', requestFor('oxxo'));
+    const { payment, at } = await payIn('BR', requestFor('boleto'));
     expect(statesOf(await call('cancel', payment, {}))).toBe(
       'CANCELED/CANCELED, PURCHASE EXPIRED CANCELED_BY_MERCHANT, CANCEL SUCCEEDED SUCCEEDED',
     );

@@ -20,15 +20,22 @@ const UNSEEN_MS = 3 * 24 * 60 * 60_000;
 /**
  * Looks up the outcome of a payment by a local method. A payment that is known by its id is read by it; otherwise our
  * reference finds it. With `close`, cancels what its payer has yet to pay.
+ *
+ * @param mayClose the method's codes can be cancelled; otherwise `close` changes nothing.
  */
-export async function lookUpCode(query: LookUp, send: Send, asked: Asked): Promise<Outcome> {
+export async function lookUpCode(
+  query: LookUp,
+  mayClose: boolean,
+  send: Send,
+  asked: Asked,
+): Promise<Outcome> {
   const { paymentId } = parseReference(query.reference);
   const told = query.hint?.providerPaymentId;
   const ids = [...new Set([told, paymentId])].filter((id) => id !== undefined);
   const read =
     ids.length > 0 ? await readPayments(ids, send) : await findPayments(undefined, undefined, send, asked);
   if ('fault' in read) return unknownOutcome(read.fault);
-  const payments = query.close ? await cancelOpen(read.found, send, asked) : read;
+  const payments = query.close && mayClose ? await cancelOpen(read.found, send, asked) : read;
   if ('fault' in payments) return unknownOutcome(`cancelling the payment: ${payments.fault}`);
   const { found } = payments;
   if (found.length === 0 && query.payerTimeLeftMs < -UNSEEN_MS) return expiredUnseen(undefined, asked);

@@ -6,6 +6,7 @@ import { type Payment, type Preference, readPreference } from './answers.ts';
 import { findPayments, read } from './find-payments.ts';
 import { type Asked, FAILED, fromPreference, fromRefund, fromRefundResult } from './from-provider.ts';
 import { readRefunds, withLaterNews } from './later-news.ts';
+import { localMethodsOf } from './local-methods.ts';
 import { expiredUnseen, lookUpCode } from './look-up-code.ts';
 import { toAmount } from './money.ts';
 import { fromFailed, fromPayments } from './payments.ts';
@@ -37,14 +38,14 @@ export type Call = ProviderCall<Target, MercadoPagoSettings>;
 type OfRefund = Extract<LookedUp, { kind: OperationKind }>;
 
 /** Looks up the outcome of a transaction. */
-export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Outcome> {
+export async function lookUp(query: LookUp, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { of, transactionId, money } = query;
   const asked: Asked = { transactionId, money, shownAs };
   switch (of.kind) {
     case 'PAYER_PAGE':
       return lookUpPayer(query, send, asked);
     case 'PAYER_CODE':
-      return lookUpCode(query, send, asked);
+      return lookUpCode(query, localMethodsOf(settings)[of.type]?.close ?? false, send, asked);
     case 'refund':
       return lookUpRefund(query, of, send, asked);
     default:

@@ -25,6 +25,8 @@ type Column = 'status_detail' | 'request' | 'status' | 'family';
  */
 export const REFUSALS = refusalTable<Column>([
   ...declines('status_detail', 'NONE', {
+    // PSE: the payer's bank says no. Code 06 (error) has no more precise decline than DECLINED_BY_BANK.
+    '06': 'bank_error',
     '05': `cc_rejected_call_for_authorize cc_rejected_other_reason rejected_by_bank rejected_by_issuer
       rejected_other_reason`,
     '57': `cc_rejected_card_disabled cc_rejected_card_type_not_allowed cc_rejected_invalid_installments
@@ -44,7 +46,6 @@ export const REFUSALS = refusalTable<Column>([
   }),
   ...declines('status_detail', SOON, {
     '68': 'cc_rejected_time_out',
-    '91': 'bank_error',
     '96': 'cc_rejected_card_error',
   }),
   ...declines('status_detail', ANOTHER_DAY, {

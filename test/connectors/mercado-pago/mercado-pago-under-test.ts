@@ -38,11 +38,11 @@ export async function openAccount(
 
 /** Terms of an attempt by each local method, with a payer who has everything that it needs. */
 export const LOCAL_METHODS = {
-  PIX: { country: 'BR', currency: 'BRL', category: 'BANK_TRANSFER', id: 'pix' },
-  BOLETO: { country: 'BR', currency: 'BRL', category: 'TICKET', id: 'bolbradesco' },
-  OXXO: { country: 'MX', currency: 'MXN', category: 'TICKET', id: 'oxxo' },
-  PSE: { country: 'CO', currency: 'COP', category: 'BANK_TRANSFER', id: 'pse' },
-  EFECTY: { country: 'CO', currency: 'COP', category: 'TICKET', id: 'efecty' },
+  PIX: { country: 'BR', currency: 'BRL', category: 'BANK_TRANSFER', id: 'pix', closes: true },
+  BOLETO: { country: 'BR', currency: 'BRL', category: 'TICKET', id: 'bolbradesco', closes: true },
+  OXXO: { country: 'MX', currency: 'MXN', category: 'TICKET', id: 'oxxo', closes: false },
+  PSE: { country: 'CO', currency: 'COP', category: 'BANK_TRANSFER', id: 'pse', closes: false },
+  EFECTY: { country: 'CO', currency: 'COP', category: 'TICKET', id: 'efecty', closes: false },
 } as const;
 
 /** The name of a local method. */

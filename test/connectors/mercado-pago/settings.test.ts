@@ -92,9 +92,15 @@ describe('the local methods of a Mercado Pago account', () => {
     const methods = offered(country);
     expect(Object.keys(methods)).toEqual(types);
     for (const method of Object.values(methods)) {
-      expect(method).toMatchObject({ countries: [country], currencies: [currency], close: true });
+      expect(method).toMatchObject({ countries: [country], currencies: [currency] });
       expect(method.needs).toContain('customer_payer.email');
     }
+  });
+
+  it('only Pix and boleto can be closed while nobody has paid', () => {
+    const all = { ...offered('BR', { LOTERICA: 'pec' }), ...offered('CO'), ...offered('MX') };
+    const closable = Object.entries(all).filter(([, { close }]) => close);
+    expect(closable.map(([type]) => type)).toEqual(['PIX', 'BOLETO']);
   });
 
   it('only Pix can be refunded, in parts and for 90 days', () => {
