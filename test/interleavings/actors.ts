@@ -8,13 +8,12 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import { reportDispute } from '#src/payments/check/check-transaction.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
-import { routeNews } from '#src/payments/check/news.ts';
 import { createPayment } from '#src/payments/create/create-payment.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
-import { insertNotification } from '#src/store/tables/notifications.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import type { LedgerProvider } from '../payments/ledger-provider.ts';
+import { bringNews } from '../support/bring-news.ts';
 import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Tables } from '../support/tables.ts';
@@ -145,11 +144,7 @@ async function operate(
 
 /** Stores a notification about a transaction, routes it, and makes the checks that are due. */
 async function notify(own: Deps, transactionId: string, deduplicationKey: string): Promise<void> {
-  const stored = await insertNotification(own.database, {
-    ...{ connectionId: 'ledger', deduplicationKey, subjects: [{ transactionId }] },
-    ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
-  });
-  for (const one of stored) await routeNews(own, one);
+  await bringNews(own, 'ledger', { transactionId }, { deduplicationKey });
   await checkDue(own);
 }
 

@@ -2,19 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp } from '#src/connectors/port/connector.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
+import { claimAttempt } from '../support/claimed-rows.ts';
 import { notified } from '../support/news.ts';
-import { claimAttempt } from '../support/open-attempts.ts';
+import { APPROVED, DECLINED, NOT_SENT, UNKNOWN } from '../support/outcomes.ts';
 import {
-  APPROVED,
   answerOf,
   asked,
   connectionOf,
-  DECLINED,
   database,
   depsOf,
   depsWith,
   makeDue,
-  NOT_SENT,
   onOwnDatabase,
   pauseOf,
   rowOf,
@@ -23,7 +21,6 @@ import {
   setAge,
   standing,
   tables,
-  UNKNOWN,
   writeLate,
 } from './recovery-under-test.ts';
 
