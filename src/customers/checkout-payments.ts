@@ -23,6 +23,7 @@ import type { OnceResponse } from '#src/payments/keys/call-once.ts';
 import { cardName } from '#src/payments/method/card.ts';
 import { merchantsFeature } from '#src/payments/method/features.ts';
 import { cardOptions } from '#src/payments/method/payment-method.ts';
+import { localDetailOf } from '#src/payments/model/record.ts';
 import { payerMustAct } from '#src/payments/model/state.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { notAllowed, ServiceError } from '#src/service-error.ts';
@@ -186,8 +187,7 @@ function checkoutPayment(record: Payment): CheckoutPayment {
 
 /** Returns true while the code of a local method is prepared, which its page shows once it is ready. */
 function isPrepared({ status, subStatus, paymentMethod }: Payment): boolean {
-  const kind = paymentMethod?.paymentMethodDetail?.kind.case;
-  const isLocal = kind === 'bankTransfer' || kind === 'ticket';
+  const isLocal = localDetailOf(paymentMethod?.paymentMethodDetail) !== undefined;
   const { PENDING_PROVIDER_CONFIRMATION } = Payment_SubStatus_Value;
   return isLocal && status === Payment_Status.PENDING && subStatus === PENDING_PROVIDER_CONFIRMATION;
 }

@@ -47,7 +47,7 @@ export function withAttempt(
     createdAt: at,
   };
   const detail = transaction.paymentMethod?.detail;
-  const local = localOf(detail);
+  const local = localDetailOf(detail);
   if (local && expiresAt) local.expiresAt = expiresAt;
   const { paymentMethod } = record;
   const shown = paymentMethod && detail && { ...paymentMethod, paymentMethodDetail: detail };
@@ -113,15 +113,24 @@ export function providerDataAfter(
   return reported && amountReceived ? { ...reported, amountReceived } : reported;
 }
 
-/** Returns the group of a local method. */
-function localOf(detail: PaymentMethodDetail | undefined): BankTransfer | Ticket | undefined {
+/**
+ * Returns the amount that the payer of a payment has transferred, if it is not the payment's. After a cancel, the payment
+ * shows the cancel, and its history the transfer.
+ */
+export function amountReceivedOf({ transactionsHistory }: Payment): string | undefined {
+  return transactionsHistory.map(({ providerData }) => providerData?.amountReceived).find(Boolean);
+}
+
+/** Returns the bank transfer or the ticket of a payment with a local method; undefined for cards and wallets. */
+export function localDetailOf(detail: PaymentMethodDetail | undefined): BankTransfer | Ticket | undefined {
   const kind = detail?.kind;
   return kind?.case === 'bankTransfer' || kind?.case === 'ticket' ? kind.value : undefined;
 }
 
 /** Writes what the payer of a local method is shown. */
-function recordLocalOutcome({ kind }: PaymentMethodDetail, outcome: Outcome): void {
-  const local = kind.case === 'bankTransfer' || kind.case === 'ticket' ? kind.value : undefined;
+function recordLocalOutcome(detail: PaymentMethodDetail, outcome: Outcome): void {
+  const { kind } = detail;
+  const local = localDetailOf(detail);
   if (!local) return;
   if (outcome.kind === 'approved' && kind.case === 'bankTransfer') {
     kind.value.retrievalReferenceNumber = outcome.retrievalReferenceNumber || undefined;
