@@ -4,7 +4,7 @@ import type { LookedUp, LookUp, Operation } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
 import { type CardMethod, createCardPayment, missingForCards } from './card-request.ts';
 import { prepareCard } from './card-token.ts';
-import { findPayments, readPayments } from './find-payments.ts';
+import { findOwnPayments, readPayments } from './find-payments.ts';
 import {
   type AskedOperation,
   fromCardCreation,
@@ -48,15 +48,12 @@ export async function lookUpCard(
   { send }: Call,
   asked: Asked,
 ): Promise<Outcome> {
-  const { paymentId } = parseReference(query.reference);
-  const ids = [...new Set([query.hint?.providerPaymentId, paymentId])].filter((id) => id !== undefined);
-  const read =
-    ids.length > 0 ? await readPayments(ids, send) : await findPayments(undefined, undefined, send, asked);
+  const read = await findOwnPayments(query, send, asked);
   if ('fault' in read) return unknownOutcome(read.fault);
-  const { found } = read;
+  const { found, isSearched } = read;
   const outcome = fromCards(found, capture, asked);
   // The search may still show an earlier state, in which nobody has refunded anything.
-  if (outcome.kind !== 'approved' || ids.length === 0) return outcome;
+  if (outcome.kind !== 'approved' || isSearched) return outcome;
   const payment = found.find(({ id }) => id === outcome.providerPaymentId);
   return payment ? withNewsOf(payment, outcome, query, send, asked) : outcome;
 }

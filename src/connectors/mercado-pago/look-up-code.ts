@@ -2,12 +2,11 @@ import { bodyOf, fromResult, unknownOutcome } from '../kit/provider-answer.ts';
 import type { LookUp } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
 import { type Payment, providerDataOf, readPayment } from './answers.ts';
-import { type Found, findPayments, readPayments } from './find-payments.ts';
+import { type Found, findOwnPayments, readPayments } from './find-payments.ts';
 import type { Asked } from './from-provider.ts';
 import { withLaterNews } from './later-news.ts';
 import { cancelPayment } from './payment-request.ts';
 import { fromCodes } from './payments.ts';
-import { parseReference } from './reference.ts';
 import { requestRefusal } from './refusals.ts';
 import type { Send } from './to-provider.ts';
 
@@ -29,11 +28,7 @@ export async function lookUpCode(
   send: Send,
   asked: Asked,
 ): Promise<Outcome> {
-  const { paymentId } = parseReference(query.reference);
-  const told = query.hint?.providerPaymentId;
-  const ids = [...new Set([told, paymentId])].filter((id) => id !== undefined);
-  const read =
-    ids.length > 0 ? await readPayments(ids, send) : await findPayments(undefined, undefined, send, asked);
+  const read = await findOwnPayments(query, send, asked);
   if ('fault' in read) return unknownOutcome(read.fault);
   const payments = query.close && mayClose ? await cancelOpen(read.found, send, asked) : read;
   if ('fault' in payments) return unknownOutcome(`cancelling the payment: ${payments.fault}`);
