@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startFakeMercadoPago, webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
-import { FAKE_SECRETS, tell } from './support/fake-providers.ts';
+import { AT_FAKES, tell } from './support/fake-providers.ts';
 import { alarmsOf, call, pay, read, statesOf } from './support/local-payments.ts';
 import { clients, onService, server, tables } from './support/on-service.ts';
 import {
@@ -32,11 +32,7 @@ connections:
 routes:
   - { id: 1, targets: [{ connection: br }] }
 `,
-  config: {
-    environment: (name) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS],
-    recoveryIntervalMs: 50,
-    checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 100, closingMarginMs: 10_000 },
-  },
+  config: AT_FAKES,
 }));
 afterAll(() => fake?.close());
 beforeEach(() => fake.payments.clear());

@@ -1,13 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import {
-  type AttemptFacts,
-  type CardOptions,
-  chargesCard,
-  kindOf,
-  type PaymentAttempt,
-} from '#src/connectors/port/attempt.ts';
+import { type AttemptFacts, chargesCard, kindOf, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import type { LocalMethod } from '#src/connectors/port/capabilities.ts';
 import type {
   CaptureOperation,
@@ -17,6 +11,7 @@ import type {
   Target,
 } from '#src/connectors/port/connector.ts';
 import { type Outcome, payersPage } from '#src/connectors/port/outcome.ts';
+import { cardOptions } from '#src/payments/method/payment-method.ts';
 import { Secret } from '#src/secret.ts';
 
 /** A provider's test values: cards and currencies, with the outcomes that its documentation promises. */
@@ -250,15 +245,7 @@ function describeOutcome(outcome: Outcome): string {
 }
 
 /** Options of a plain purchase. */
-const PLAIN: CardOptions = {
-  capture: true,
-  verify: false,
-  installments: 1,
-  threeDSecureSetupId: undefined,
-  threeDSecure: undefined,
-  storedCredentials: undefined,
-  softDescriptor: '',
-};
+const PLAIN = cardOptions(undefined);
 
 function cardAttempt(values: TestValues, card: TestCard, capture: boolean): PaymentAttempt {
   const { number, securityCode, ...open } = card;
