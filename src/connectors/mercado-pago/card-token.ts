@@ -1,8 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import creditCardType from 'credit-card-type';
 import type { CardTokenCreateBody } from 'mercadopago/dist/clients/cardToken/create/types.js';
 import type { CustomerCardCardholder } from 'mercadopago/dist/clients/commonTypes.js';
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import { cardBrand, iinOf } from '#src/card-number.ts';
 import type { HttpResult } from '../kit/http-client.ts';
 import { bodyOf, isSuccess, readJsonObject, turnedAway } from '../kit/provider-answer.ts';
 import type { AttemptCard } from '../port/attempt.ts';
@@ -42,7 +42,7 @@ export async function prepareCard(
   ]);
   const made = fromTokenCreation(tokenResult);
   if ('outcome' in made) return made;
-  const method = methodIn(bodyOf(methodsResult), brandOf(number));
+  const method = methodIn(bodyOf(methodsResult), BRANDS.get(cardBrand(number)));
   if (!method) return { outcome: turnedAway("it does not know the card's brand") };
   return { ...made, ...method };
 }
@@ -68,15 +68,9 @@ export function createCardToken(
   return { method: 'POST', path: '/v1/card_tokens', body };
 }
 
-/** Greatest number of leading digits that identify an issuer. */
-const BIN_DIGITS = 8;
-/** Digits of a number from which eight may be shown (ISO/IEC 7812-1:2017). */
-const LONG_NUMBER = 16;
-
 /** Builds the request that finds the payment methods of a card by its first digits. */
 export function findCardMethods(number: string): Target {
-  const bin = number.slice(0, number.length >= LONG_NUMBER ? BIN_DIGITS : BIN_DIGITS - 2);
-  return { method: 'GET', path: `/v1/payment_methods/search?bin=${bin}` };
+  return { method: 'GET', path: `/v1/payment_methods/search?bin=${iinOf(number)}` };
 }
 
 function fromTokenCreation(result: HttpResult): { readonly token: string } | { readonly outcome: Outcome } {
@@ -110,22 +104,17 @@ function methodIn(
   return { methodId, issuerId: issuerId === undefined ? undefined : Number(issuerId) };
 }
 
-/** Mercado Pago's names of brands. */
+/** Mercado Pago's names of brands, by ours. */
 const BRANDS: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    visa: 'visa',
-    mastercard: 'master',
-    'american-express': 'amex',
-    'diners-club': 'diners',
-    elo: 'elo',
-    hipercard: 'hipercard',
-    hiper: 'hipercard',
-    maestro: 'maestro',
-    naranja: 'naranja',
+    VISA: 'visa',
+    MASTERCARD: 'master',
+    AMERICAN_EXPRESS: 'amex',
+    DINERS_CLUB: 'diners',
+    ELO: 'elo',
+    HIPERCARD: 'hipercard',
+    HIPER: 'hipercard',
+    MAESTRO: 'maestro',
+    NARANJA: 'naranja',
   }),
 );
-
-function brandOf(number: string): string | undefined {
-  const [type] = creditCardType(number.slice(0, BIN_DIGITS));
-  return type && BRANDS.get(type.type);
-}
