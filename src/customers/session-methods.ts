@@ -10,6 +10,7 @@ import {
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import { PAYERS_BANK } from '#src/connectors/port/capabilities.ts';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { cardName } from '#src/payments/method/card.ts';
 import type { LiveCatalogue } from '#src/payments/route/live-catalogue.ts';
@@ -34,8 +35,12 @@ export async function listSessionMethods(
 export async function listOffers(deps: PaymentDeps, session: StoredSession): Promise<Offer[]> {
   const catalogue = deps.catalogue();
   const { accountId, customerId } = session;
-  const stored = customerId ? await listMethods(deps.database, { accountId, customerId }) : [];
-  const customer = customerId ? await readCustomer(deps.database, accountId, customerId) : undefined;
+  const [stored, customer] = customerId
+    ? await Promise.all([
+        listMethods(deps.database, { accountId, customerId }),
+        readCustomer(deps.database, accountId, customerId),
+      ])
+    : [[], undefined];
   const payer = customer && fromBinary(CustomerPayerSchema, customer.payer);
   const offers = offeredMethods(catalogue, { session, payer, now: deps.now() });
   const withBanks = await Promise.all(offers.map(addBanks));
@@ -50,14 +55,11 @@ export async function listOffers(deps: PaymentDeps, session: StoredSession): Pro
 /** Adds the banks from which the payer must choose. @returns undefined if they cannot be listed. */
 async function addBanks(offer: Offer): Promise<Offer | undefined> {
   const { method, local } = offer;
-  if (!local?.needs.includes(BANK)) return offer;
+  if (!local?.needs.includes(PAYERS_BANK)) return offer;
   const banks = await banksOf(local.connection, method.type);
   if (!banks?.length) return undefined;
   return { ...offer, method: { ...method, banks: banks.map((bank) => create(BankSchema, bank)) } };
 }
-
-/** Path of the payer's bank in a request. */
-const BANK = 'payment_method.detail.bank_transfer.bank_id';
 
 function storedOffer(
   catalogue: LiveCatalogue,

@@ -1,3 +1,4 @@
+import { PAYERS_BANK } from '#src/connectors/port/capabilities.ts';
 import { type Html, html } from './html.ts';
 import type { CheckoutTexts } from './texts/english.ts';
 
@@ -19,12 +20,10 @@ export function fieldId(i: number, path: string): string {
 
 /** Renders what a payer must know and enter for a local method. @param i the method's place on the page. */
 export function renderLocalTerms(terms: LocalTerms, i: number, { local }: CheckoutTexts): Html {
-  const isAtBank = terms.needs.includes(BANK);
+  const isAtBank = terms.needs.includes(PAYERS_BANK);
   const fields = terms.needs.map((path) => field(path, i, terms, local));
   return html`<p class="quiet">${isAtBank ? local.bankPage : local.shows}</p>${!terms.canClose && html`<p class="caution">${local.noCancel}</p>`}${fields}`;
 }
-
-const BANK = 'payment_method.detail.bank_transfer.bank_id';
 
 type Local = CheckoutTexts['local'];
 
@@ -33,7 +32,7 @@ function field(path: string, i: number, { banks, documents }: LocalTerms, local:
   const name = lastOf(path);
   const { autocomplete = 'off', type = 'text', isHalf = false } = INPUTS[name] ?? {};
   const options =
-    path === BANK
+    path === PAYERS_BANK
       ? banks
       : name === 'document_type' && documents.length > 0
         ? documents.map((one) => ({ id: one, name: one }))

@@ -42,6 +42,24 @@ const alarmsOf = (state: PaymentState, outcome: Outcome) => {
 /** A code whose creation has no known outcome. */
 const UNSEEN = applied(claimedCode(), unknownOutcome('cut off')).state;
 
+describe('the end of a code', () => {
+  const untilOf = (outcome: Outcome, state: PaymentState) => {
+    const { change } = applied(state, outcome);
+    return typeof change === 'string' ? change : change.transaction?.payerUntil;
+  };
+
+  it('is stored if the provider names another than the expected one', () => {
+    expect(untilOf(CODE, claimedCode())).toEqual(UNTIL);
+    expect(untilOf({ ...PART, until: new Date(+UNTIL + 1_001) } as Outcome, created())).toEqual(
+      new Date(+UNTIL + 1_001),
+    );
+  });
+
+  it.each([-1_000, 0, 1_000])('is not stored again if it is the expected one, %i ms later', (ms) => {
+    expect(untilOf({ ...PART, until: new Date(+UNTIL + ms) } as Outcome, created())).toBeUndefined();
+  });
+});
+
 describe('the check of a code', () => {
   it.each([
     ['at first after a minute', 0, HOUR_MS, 60],

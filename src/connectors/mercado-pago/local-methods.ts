@@ -1,4 +1,4 @@
-import type { Capabilities, LocalMethod } from '../port/capabilities.ts';
+import { type Capabilities, type LocalMethod, PAYERS_BANK } from '../port/capabilities.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 
 /** A payment method of Mercado Pago's, as the connector offers it. Its country is its account's. */
@@ -49,7 +49,7 @@ const TERMS: Readonly<Record<string, Terms>> = {
   },
   pse: {
     needs: [
-      'payment_method.detail.bank_transfer.bank_id',
+      PAYERS_BANK,
       ...EMAIL,
       ...NAMED,
       ...payer('phone.number', 'ip_address'),

@@ -93,6 +93,9 @@ export type SentWithCard = {
 /** Path of the field with a card's security code. */
 export const SECURITY_CODE = 'payment_method.detail.card.card_data.security_code';
 
+/** Path of the field with the bank from which the payer of a bank transfer pays. */
+export const PAYERS_BANK = 'payment_method.detail.bank_transfer.bank_id';
+
 /** Capabilities of a provider that accepts only cards: a starting point for a connector. */
 export const CARDS_ONLY: Capabilities = {
   methods: ['CARD'],

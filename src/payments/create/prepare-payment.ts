@@ -107,7 +107,6 @@ export async function preparePayment(
     request,
     money,
     method,
-    storedCustomer,
     cardData: card?.data,
     createdWith: secretPresented ? '' : 'PUBLIC_KEY',
     walletFingerprint: fingerprint,

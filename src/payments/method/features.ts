@@ -12,7 +12,12 @@ import {
   type LocalMethodOfPayer,
   type Method,
 } from '#src/connectors/port/attempt.ts';
-import type { Capabilities, LocalMethod, MethodKind } from '#src/connectors/port/capabilities.ts';
+import {
+  type Capabilities,
+  type LocalMethod,
+  type MethodKind,
+  PAYERS_BANK,
+} from '#src/connectors/port/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { formatMoney, parseMoney } from '#src/money.ts';
 import { describeFields, type FieldError, fieldRefusal, ServiceError } from '#src/service-error.ts';
@@ -198,12 +203,12 @@ function lacksOfLocal(
     ['amount.currency', !local.currencies.includes(request.amount?.currency ?? ''), oneOf(local.currencies)],
     ['amount.value', ...amountRange(local, request)],
     [
-      `payment_method.detail.${category === 'TICKET' ? 'ticket' : 'bank_transfer'}.expires_at`,
+      `payment_method.detail.${category.toLowerCase()}.expires_at`,
       wantedExpiryMs !== undefined && expiryOf(local, wantedExpiryMs, nowMs) === undefined,
       rangeOf(local),
     ],
     [
-      'payment_method.detail.bank_transfer.bank_id',
+      PAYERS_BANK,
       bankId !== '' && local.banks !== undefined && !local.banks.includes(bankId),
       oneOf(local.banks ?? []),
     ],
