@@ -3,7 +3,7 @@ import type { Currency } from '../orders.ts';
 
 /** Features that a case may need, each with the reason to skip a provider that lacks it. */
 export const ABILITIES = {
-  cards: 'it takes no cards, or none in this matrix yet',
+  cards: 'it takes no cards',
   authorizations: 'it authorizes nothing without taking it: there is nothing to capture or to cancel',
   verifications: 'it verifies no cards',
   redirects: 'it sends no payer to a page of its own',
