@@ -5,7 +5,7 @@ import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { notificationOf } from './connectors/adyen/fake-notifications.ts';
 import { FAKE_ACCESS_TOKEN, webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
 import { merchantOne, pathOf, signIn } from './support/dashboard.ts';
-import { FAKE_SECRETS, startFakeProviders, tell } from './support/fake-providers.ts';
+import { AT_FAKES, startFakeProviders, tell } from './support/fake-providers.ts';
 import { onService, server, tables } from './support/on-service.ts';
 import { cardPayment, walletPayment, withField } from './support/payment-requests.ts';
 import { untilNewsIsSettled } from './support/settled-news.ts';
@@ -16,12 +16,6 @@ import { wantEveryEvent } from './support/tables.ts';
  * providers.
  */
 
-/** Settings that make the service look up unknown outcomes soon. */
-const HASTE = {
-  recoveryIntervalMs: 50,
-  checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 100, closingMarginMs: 10_000 },
-};
-
 let fakes: Awaited<ReturnType<typeof startFakeProviders>>;
 
 beforeAll(async () => {
@@ -29,10 +23,7 @@ beforeAll(async () => {
 });
 onService(() => ({
   catalogue: fakes.catalogue(),
-  config: {
-    environment: (name) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS],
-    ...HASTE,
-  },
+  config: AT_FAKES,
 }));
 beforeAll(() => wantEveryEvent(tables));
 afterAll(() => fakes?.close());

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
 import { merchantOne } from './support/dashboard.ts';
-import { FAKE_SECRETS, startFakeProviders, tell } from './support/fake-providers.ts';
+import { AT_FAKES, startFakeProviders, tell } from './support/fake-providers.ts';
 import { onService, server, tables } from './support/on-service.ts';
 import { cardPayment, walletPayment, withField } from './support/payment-requests.ts';
 import { untilNewsIsSettled } from './support/settled-news.ts';
@@ -21,11 +21,7 @@ beforeAll(async () => {
 });
 onService(() => ({
   catalogue: fakes.catalogue(),
-  config: {
-    environment: (name) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS],
-    recoveryIntervalMs: 50,
-    checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 100, closingMarginMs: 10_000 },
-  },
+  config: AT_FAKES,
 }));
 beforeAll(() => wantEveryEvent(tables));
 afterAll(() => fakes?.close());

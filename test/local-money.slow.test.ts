@@ -64,6 +64,8 @@ describe.concurrent('money that is late, too little or too much', () => {
     expect(paid.amount).toMatchObject({ value: 4300.5 });
     expect(paid.transactions.provider_data.amount_received).toBe('6450.75');
     await vi.waitFor(() => expect(alarmsOf(payment)).toEqual(['overpaid']));
+    // What the provider received does not stand in the way of a refund.
+    expect((await call('refund', payment)).sub_status).toBe('REFUNDED');
   });
 
   it('a payment that the provider has yet to confirm is in process', { timeout: 30_000 }, async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startFakeMercadoPago, webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
-import { FAKE_SECRETS, tell } from './support/fake-providers.ts';
+import { AT_FAKES, tell } from './support/fake-providers.ts';
 import {
   alarmsOf,
   call,
@@ -32,11 +32,7 @@ beforeAll(async () => {
 });
 onService(() => ({
   catalogue: catalogue(),
-  config: {
-    environment: (name) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS],
-    recoveryIntervalMs: 50,
-    checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 100, closingMarginMs: 10_000 },
-  },
+  config: AT_FAKES,
 }));
 beforeAll(() => wantEveryEvent(tables));
 afterAll(() => Promise.all(Object.values(fakes).map((fake) => fake.close())));
@@ -169,7 +165,7 @@ describe('payments by local methods at Mercado Pago', () => {
   });
 
   it('a merchant cancels an unpaid payment at Mercado Pago', async () => {
-    const { payment, at } = await payIn('MX', requestFor('oxxo'));
+    const { payment, at } = await payIn('BR', requestFor('boleto'));
     expect(statesOf(await call('cancel', payment, {}))).toBe(
       'CANCELED/CANCELED, PURCHASE EXPIRED CANCELED_BY_MERCHANT, CANCEL SUCCEEDED SUCCEEDED',
     );

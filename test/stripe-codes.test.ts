@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startFakeStripe } from './connectors/stripe/fake-stripe.ts';
-import { FAKE_SECRETS, tell } from './support/fake-providers.ts';
+import { AT_FAKES, tell } from './support/fake-providers.ts';
 import {
   alarmsOf,
   becomes,
@@ -31,11 +31,7 @@ beforeAll(async () => {
 });
 onService(() => ({
   catalogue: catalogue(),
-  config: {
-    environment: (name) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS],
-    recoveryIntervalMs: 50,
-    checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 100, closingMarginMs: 10_000 },
-  },
+  config: AT_FAKES,
 }));
 beforeAll(() => wantEveryEvent(tables));
 afterAll(() => fake.close());

@@ -35,7 +35,10 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
     declined: { ...CARD, number: '4111111111111111', holderName: 'NOT_ENOUGH_BALANCE', iso8583Code: '51' },
     triesLocalMethods: true,
   },
-  'mercado-pago': { currency: 'ARS', country: 'AR', walletType: 'MERCADO_PAGO', triesLocalMethods: true },
+  'mercado-pago': {
+    ...{ currency: 'ARS', country: 'AR', walletType: 'MERCADO_PAGO', triesLocalMethods: true },
+    canClose: false,
+  },
   paypal: { currency: 'USD', country: 'US', walletType: 'PAYPAL' },
   stripe: {
     currency: 'USD',
@@ -52,10 +55,27 @@ const CURRENCIES: Readonly<Record<string, string>> = {
   ...{ AR: 'ARS', BR: 'BRL', CL: 'CLP', CO: 'COP', MX: 'MXN', PE: 'PEN', UY: 'UYU' },
 };
 
+/** Mercado Pago's test cards by the account's country. The cardholder's name decides what becomes of a payment. */
+const MERCADO_PAGO_CARDS: Readonly<Record<string, string>> = {
+  ...{ AR: '5031755734530604', BR: '5031433215406351', CL: '5416752602582580', CO: '5254133674403564' },
+  MX: '5474925432670366',
+};
+
+function mercadoPagoCards(country: string): Pick<TestValues, 'approved' | 'declined'> {
+  const number = MERCADO_PAGO_CARDS[country];
+  if (number === undefined) return {};
+  const card = { number, securityCode: '123', expirationMonth: 11, expirationYear: 30 };
+  return {
+    approved: { ...card, holderName: 'APRO' },
+    declined: { ...card, holderName: 'FUND', iso8583Code: '51' },
+  };
+}
+
 /** Returns the test values for a connection: those of its account's country, if the account has one. */
-function valuesFor(values: TestValues, { settings }: ConnectionConfig): TestValues {
+function valuesFor(values: TestValues, { connector, settings }: ConnectionConfig): TestValues {
   const country = typeof settings?.country === 'string' ? settings.country : values.country;
-  return { ...values, country, currency: CURRENCIES[country] ?? values.currency };
+  const cards = connector === 'mercado-pago' ? mercadoPagoCards(country) : {};
+  return { ...values, ...cards, country, currency: CURRENCIES[country] ?? values.currency };
 }
 
 /** Error for a trial that did not run. The message gives the reason. */

@@ -89,7 +89,8 @@ export function createDemoShop(settings: DemoShop): FastifyInstance {
     const payment = await call<Paid>(settings, `/v1/payments/${encodeURIComponent(id)}`);
     const { merchant_order_id: order, status, sub_status: subStatus, amount } = payment;
     const isPaid = status === 'SUCCEEDED' && isSameMoney(amount, orders.get(order));
-    const title = isPaid ? 'Thank you for your order' : 'Your order is not paid';
+    const awaits = status === 'READY_TO_PAY' ? 'Your order awaits your payment' : 'Your order is not paid';
+    const title = isPaid ? 'Thank you for your order' : awaits;
     const text = `Order ${order}: ${amount.value.toFixed(2)} ${amount.currency}, ${status}/${subStatus}.`;
     return reply.send(
       page(title, `<p>${escapeHtml(text)}</p><p>Payment <code>${escapeHtml(payment.id)}</code></p>${AGAIN}`),
@@ -162,7 +163,9 @@ const CART = `<form method="post" action="/buy">
 <p>No money moves here. Any future date and any security code will do.</p>
 <table><tr><td><code>4111 1111 1111 1111</code></td><td>approved</td></tr>
 <tr><td><code>4000 0000 0000 9995</code></td><td>declined, insufficient funds</td></tr>
-<tr><td><code>4000 0000 0000 3105</code></td><td>asks for 3-D Secure</td></tr></table>`;
+<tr><td><code>4000 0000 0000 3105</code></td><td>asks for 3-D Secure</td></tr></table>
+<h2>Other ways to pay</h2>
+<p>Carts for Brazil can be paid with Pix or a boleto, those for Mexico with SPEI or OXXO, and those for Colombia with PSE or Efecty. The page with the code links to the simulated provider’s page, where you can pay the code or let it expire.</p>`;
 
 const STYLE = `:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { max-width: 32rem; margin: 0 auto; padding: 2rem 1rem; }

@@ -7,8 +7,8 @@ import {
   type Route,
 } from '#gen/payments/config/catalogue_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import { CARD_BRANDS } from '#src/card-number.ts';
 import { CURRENCIES } from '#src/money.ts';
-import { CARD_BRANDS } from '#src/payments/method/card.ts';
 import { isLocal } from '#src/payments/method/local-method.ts';
 import { COUNTRIES } from '#src/payments/request/check-request.ts';
 import type { Domains } from '#src/routing/condition-check.ts';
@@ -79,7 +79,7 @@ function checkWorkflows({ category, workflows }: PaymentMethodType, i: number): 
     return [fault(field, 'must contain only DIRECT and REDIRECT, which checkout sessions use too')];
   }
   if (category === Transaction_Category.CARD && workflows.includes(Payment_Workflow.REDIRECT)) {
-    return [fault(field, 'must be [DIRECT] for the category CARD; which has no page for its payers')];
+    return [fault(field, 'must be [DIRECT] for the category CARD, which has no page for its payers')];
   }
   if (isLocal(category) && workflows.join() !== String(Payment_Workflow.REDIRECT)) {
     const name = Transaction_Category[category];

@@ -8,7 +8,7 @@ import {
   type CreateCheckoutPaymentRequest,
 } from '#gen/payments/v1/checkout_service_pb.js';
 import type { PaymentMethodDetailInput } from '#gen/payments/v1/payment_method_pb.js';
-import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequest_AmountSchema,
@@ -23,6 +23,7 @@ import type { OnceResponse } from '#src/payments/keys/call-once.ts';
 import { cardName } from '#src/payments/method/card.ts';
 import { merchantsFeature } from '#src/payments/method/features.ts';
 import { cardOptions } from '#src/payments/method/payment-method.ts';
+import { localDetailOf } from '#src/payments/model/record.ts';
 import { payerMustAct } from '#src/payments/model/state.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { notAllowed, ServiceError } from '#src/service-error.ts';
@@ -176,10 +177,17 @@ function checkoutPayment(record: Payment): CheckoutPayment {
     amount: create(CheckoutAmountSchema, { currency: amount?.currency ?? '', value: amount?.value }),
     responseCode: transaction?.responseCode ?? '',
     responseMessage: transaction?.responseMessage ?? '',
-    redirectUrl: payerMustAct(record) ? (kind?.value?.redirectUrl ?? '') : '',
+    redirectUrl: payerMustAct(record) || isPrepared(record) ? (kind?.value?.redirectUrl ?? '') : '',
     callbackUrl: callbackAddress(record) ?? '',
     type: paymentMethod?.type ?? '',
     name: card ? cardName(card) : '',
     createdAt: record.createdAt,
   });
+}
+
+/** Returns true while the code of a local method is prepared, which its page shows once it is ready. */
+function isPrepared({ status, subStatus, paymentMethod }: Payment): boolean {
+  const isLocal = localDetailOf(paymentMethod?.paymentMethodDetail) !== undefined;
+  const { PENDING_PROVIDER_CONFIRMATION } = Payment_SubStatus_Value;
+  return isLocal && status === Payment_Status.PENDING && subStatus === PENDING_PROVIDER_CONFIRMATION;
 }

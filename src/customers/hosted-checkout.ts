@@ -1,10 +1,10 @@
-import type { OfferedPaymentMethod } from '#gen/payments/v1/checkout_service_pb.js';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { hasTerms, whyClosed } from '#src/payments/create/session-terms.ts';
 import { findSessionOwner, type StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { requireSession } from './checkout-sessions.ts';
-import { listSessionMethods } from './session-methods.ts';
+import type { Offer } from './offered-methods.ts';
+import { listOffers } from './session-methods.ts';
 
 /** A session as shown on the checkout page. */
 export type HostedCheckout = {
@@ -13,7 +13,7 @@ export type HostedCheckout = {
   readonly publicKey: string;
   /** The merchant's name as shown to payers; '' if there is none. */
   readonly displayName: string;
-  readonly methods: readonly OfferedPaymentMethod[];
+  readonly offers: readonly Offer[];
 };
 
 /**
@@ -36,6 +36,6 @@ export async function readHostedCheckout(
     session,
     publicKey: owner.publicKey,
     displayName: owner.displayName,
-    methods: isOpen ? await listSessionMethods(deps, session) : [],
+    offers: isOpen ? await listOffers(deps, session) : [],
   };
 }

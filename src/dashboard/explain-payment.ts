@@ -9,6 +9,7 @@ import type { PaymentMethodInputSchema } from '#gen/payments/v1/payment_method_p
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { passesLuhn } from '#src/luhn.ts';
+import { localDetailOf } from '#src/payments/model/record.ts';
 import { ServiceError } from '#src/service-error.ts';
 
 /** Explains how the catalogue in force would route a payment. @throws ServiceError if it would refuse the payment. */
@@ -47,8 +48,7 @@ function requestOf(payment: Payment, made: MadeWith): ExplainRouteRequest {
   const { amount } = payment;
   const [first] = payment.transactionsHistory;
   const paymentMethod = methodOf(payment, made);
-  const kind = paymentMethod.detail?.kind;
-  const isLocal = kind?.case === 'bankTransfer' || kind?.case === 'ticket';
+  const isLocal = localDetailOf(payment.paymentMethod?.paymentMethodDetail) !== undefined;
   return create(ExplainRouteRequestSchema, {
     idempotencyKey: made.idempotencyKey.slice(0, 255),
     payment: create(CreatePaymentRequestSchema, {

@@ -1,6 +1,7 @@
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { BankTransfer, Ticket } from '#gen/payments/v1/payment_method_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { amountReceivedOf, localDetailOf } from '#src/payments/model/record.ts';
 import type { StoredStory } from '#src/store/tables/payment-story.ts';
 import { type Html, type HtmlValue, html, NOTHING } from '#src/web/html.ts';
 import { facts, money, shortened, time } from './show.ts';
@@ -13,19 +14,17 @@ export function shownToPayer(payment: Payment, { transactions: states }: StoredS
   const kind = payment.paymentMethod?.paymentMethodDetail?.kind;
   const [first] = payment.transactionsHistory;
   if (!kind?.case || !first) return NOTHING;
-  const isLocal = kind.case === 'bankTransfer' || kind.case === 'ticket';
+  const local = localDetailOf(payment.paymentMethod?.paymentMethodDetail);
   const { redirectUrl } = kind.value;
-  const expiresAt = isLocal ? kind.value.expiresAt : undefined;
+  const expiresAt = local?.expiresAt;
   // The last attempt's row; the history also has operations.
   const dueAt = states.findLast(({ methodKind }) => methodKind !== undefined)?.payerDueAt;
-  if (!isLocal && !(redirectUrl && dueAt)) return NOTHING;
-  const received = payment.transactionsHistory
-    .map(({ providerData }) => providerData?.amountReceived)
-    .find(Boolean);
+  if (!local && !(redirectUrl && dueAt)) return NOTHING;
+  const received = amountReceivedOf(payment);
   return html`<section class="card"><h2>Shown to the payer</h2>${facts([
     ...(kind.case === 'bankTransfer' ? transferRows(kind.value) : []),
     ...(kind.case === 'ticket' ? ticketRows(kind.value) : []),
-    ['Provider’s document', isLocal && link(kind.value.documentUrl)],
+    ['Provider’s document', local && link(local.documentUrl)],
     ['Page', link(redirectUrl)],
     ['Expires (UTC)', expiresAt && time(expiresAt)],
     // Where the provider gave no end of its own, it is the end that was asked for.

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { MoneyAlarm } from '#src/payments/model/change.ts';
+import { amountReceivedOf } from '#src/payments/model/record.ts';
 import type { Metrics } from './metrics.ts';
 
 /**
@@ -37,13 +38,14 @@ export function observeMoneyAlarm(metrics: Metrics, log: Logger, alarm: MoneyAla
   const connection = payment.transactions?.connectionData?.id ?? '';
   if (alarm === 'late_payment') metrics.latePayments.inc({ connection });
   else metrics.unequalTransfers.inc({ connection, alarm });
-  const { amountReceived } = payment.transactions?.providerData ?? {};
   const about = { alarm, payment_id: payment.id, account_id: payment.accountId };
-  log.warn({ ...about, ...moneyOf(payment, amountReceived) }, MONEY_ALARMS[alarm]);
+  log.warn({ ...about, ...receivedOf(payment) }, MONEY_ALARMS[alarm]);
 }
 
 /** Returns the amount that was to be paid and the one that arrived, if they differ. */
-function moneyOf({ amount }: Payment, amountReceived: string | undefined) {
+function receivedOf(payment: Payment) {
+  const { amount } = payment;
+  const amountReceived = amountReceivedOf(payment);
   if (!amountReceived) return {};
   return { amount: amount?.value?.value, amount_received: amountReceived, currency: amount?.currency };
 }

@@ -8,6 +8,8 @@ export type Caller = {
   readonly idempotencyKey: string | undefined;
   /** false when only the public key was sent. */
   readonly secretPresented: boolean;
+  /** The caller's IP address, if the call came over the network. */
+  readonly address?: string;
   /** Account setting: what the public key may do alone. */
   readonly publicKeyMay?: PublicKeyMay;
   /** Account setting: shows authorizations as authorizations, not as purchases. */

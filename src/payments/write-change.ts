@@ -201,8 +201,8 @@ async function write(
 }
 
 /**
- * Stores the provider's end of the payer's time, if it is not the expected one. It only says when to check again, so a
- * failure loses nothing: the check at the expected end asks the provider, too.
+ * Stores the provider's end of the payer's time. It only says when to check again, so a failure loses nothing: the check
+ * at the expected end asks the provider, too.
  */
 async function keepPayerUntil(
   { database, observer }: WriteDeps,

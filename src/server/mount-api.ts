@@ -158,12 +158,13 @@ function createOpeners(
       requireAllowedOrigin(request, credentials);
       limitRate(request, credentials);
       ticket.receive(credentials);
+      const address = clientAddress(request);
       const operator = credentials.operator && {
         ...credentials.operator,
-        actor: `${credentials.operator.actor} from ${clientAddress(request)}`,
+        actor: `${credentials.operator.actor} from ${address}`,
       };
       const idempotencyKey = idempotencyKeyOf(request);
-      return { ...credentials, ...(operator && { operator }), idempotencyKey, ticket };
+      return { ...credentials, ...(operator && { operator }), idempotencyKey, address, ticket };
     };
     return {
       accounts: openerFor(authenticateAccount),

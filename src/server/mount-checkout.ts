@@ -6,6 +6,7 @@ import { toServiceError } from '#src/api/errors.ts';
 import { type AddressShare, limitAtOnce } from '#src/api/limit-at-once.ts';
 import { CHECKOUT_DIR } from '#src/config.ts';
 import { type HostedCheckout, readHostedCheckout } from '#src/customers/hosted-checkout.ts';
+import type { Offer } from '#src/customers/offered-methods.ts';
 import { currencyDigits, formatMoney, type Money } from '#src/money.ts';
 import { merchantAddress } from '#src/payments/check/payer-return.ts';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
@@ -88,7 +89,7 @@ function sendPage(request: FastifyRequest, reply: FastifyReply, { status, html }
 }
 
 function checkoutOf(hosted: HostedCheckout, language: Language): Checkout {
-  const { session, publicKey, displayName, methods } = hosted;
+  const { session, publicKey, displayName, offers } = hosted;
   return {
     language,
     session: session.id,
@@ -98,21 +99,30 @@ function checkoutOf(hosted: HostedCheckout, language: Language): Checkout {
     order: session.merchantOrderId,
     amount: amountOf(session, language),
     shown: { currency: session.currency, value: formatMoney(session) },
-    methods: methods.map(
-      ({ type, category, name, vaultedToken, installments }): CheckoutMethod => ({
-        type,
-        isCard: category === 'CARD',
-        // A stored card's name begins with its brand in the API's spelling.
-        name: vaultedToken ? name.replaceAll('_', ' ') : name,
-        vaultedToken,
-        installments,
-      }),
-    ),
+    methods: offers.map(methodOf),
     maxInstallments: session.maxInstallments,
     canSave: session.customerId !== undefined,
     isOpen: !session.used,
     backUrl: backUrlOf(session),
     hasPayment: session.paymentId !== undefined,
+  };
+}
+
+function methodOf({ method, local }: Offer): CheckoutMethod {
+  const { type, category, name, vaultedToken, installments, banks } = method;
+  return {
+    type,
+    isCard: category === 'CARD',
+    // A stored card's name begins with its brand in the API's spelling.
+    name: vaultedToken ? name.replaceAll('_', ' ') : name,
+    vaultedToken,
+    installments,
+    local: local && {
+      needs: local.needs,
+      documents: local.documents ?? [],
+      banks,
+      canClose: local.close,
+    },
   };
 }
 

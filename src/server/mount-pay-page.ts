@@ -7,6 +7,7 @@ import { toServiceError } from '#src/api/errors.ts';
 import { type AddressShare, limitAtOnce } from '#src/api/limit-at-once.ts';
 import { parseMoney } from '#src/money.ts';
 import { callbackAddress } from '#src/payments/check/payer-return.ts';
+import { localDetailOf } from '#src/payments/model/record.ts';
 import { payerMustAct } from '#src/payments/model/state.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -47,7 +48,7 @@ export function mountPayPage(app: FastifyInstance, deps: PayPageDeps, share: Add
     pages.get('/v1/payments/:id/pay', async (request: PayRequest, reply) => {
       const payment = await readPayment(deps, request.params.id);
       const language = languageFor(request, payment);
-      const group = payment && localOf(payment);
+      const group = payment && localDetailOf(payment.paymentMethod?.paymentMethodDetail);
       const page = payment && providersPage(payment, group);
       if (page !== undefined)
         return reply
@@ -63,13 +64,13 @@ export function mountPayPage(app: FastifyInstance, deps: PayPageDeps, share: Add
     });
     pages.get('/v1/payments/:id/pay/status', async (request: PayRequest, reply) => {
       const payment = await readPayment(deps, request.params.id);
-      const group = payment && localOf(payment);
+      const group = payment && localDetailOf(payment.paymentMethod?.paymentMethodDetail);
       if (!payment || !group) return reply.code(404).headers(STATUS_HEADERS).send({ state: 'unknown' });
       return reply.headers(STATUS_HEADERS).send({ state: stateOf(payment, group) });
     });
     pages.get('/v1/payments/:id/pay/qr.svg', async (request: PayRequest, reply) => {
       const payment = await readPayment(deps, request.params.id);
-      const group = payment && localOf(payment);
+      const group = payment && localDetailOf(payment.paymentMethod?.paymentMethodDetail);
       const isOpen = payment && group && stateOf(payment, group) === 'open';
       const isTransfer = isOpen && group.$typeName === 'payments.v1.BankTransfer';
       const text = isTransfer ? group.paymentInstruction : undefined;
@@ -91,12 +92,6 @@ async function readPayment({ database }: PayPageDeps, id: string): Promise<Payme
   const own = isUuid(id) ? await findOwnTransaction(database, id) : undefined;
   const record = own && (await getPaymentRecord(database, own.accountId, id));
   return record && decodeRecord(record);
-}
-
-/** Returns the group of a local method; undefined for cards and wallets. */
-function localOf({ paymentMethod }: Payment): BankTransfer | Ticket | undefined {
-  const kind = paymentMethod?.paymentMethodDetail?.kind;
-  return kind?.case === 'bankTransfer' || kind?.case === 'ticket' ? kind.value : undefined;
 }
 
 /** Returns the provider's page of a payment whose payer must act there; undefined if there is none. */

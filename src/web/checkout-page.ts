@@ -1,5 +1,6 @@
 import { CHECKOUT_TEXTS, fill, LANGUAGES, type Language } from './checkout-texts.ts';
-import { escapeHtml } from './html.ts';
+import { escapeHtml, htmlText } from './html.ts';
+import { fieldId, type LocalTerms, renderLocalTerms } from './payer-fields.ts';
 import type { CheckoutTexts } from './texts/english.ts';
 
 /** Headers of the checkout page: only scripts, styles and calls of this origin are allowed. */
@@ -22,6 +23,8 @@ export type CheckoutMethod = {
   /** Token of a stored method; '' for any other. */
   readonly vaultedToken: string;
   readonly installments: boolean;
+  /** Set for a local method. */
+  readonly local?: LocalTerms | undefined;
 };
 
 /** Content of a session's checkout page, not yet escaped. */
@@ -54,7 +57,12 @@ export type Checkout = {
 export function renderCheckout(checkout: Checkout): string {
   const { language, session, publicKey, payee, amount, shown, methods, isOpen, hasPayment } = checkout;
   const texts = CHECKOUT_TEXTS[language];
-  const data = { session, publicKey, amount, shown, methods, hasPayment, texts: texts.script };
+  // The script needs the inputs of a method, which the page has already.
+  const scripted = methods.map(({ local, ...method }, i) => {
+    const inputs = local?.needs.map((path) => ({ path, id: fieldId(i, path) })) ?? [];
+    return { ...method, isLocal: local !== undefined, inputs };
+  });
+  const data = { session, publicKey, amount, shown, methods: scripted, hasPayment, texts: texts.script };
   const noMethod = isOpen ? `<p>${escapeHtml(texts.noMethod)}</p>${wayBack(checkout, texts)}` : '';
   const needsScript = methods.length > 0 || hasPayment;
   const content = `${heading(checkout, texts)}
@@ -130,6 +138,7 @@ function panel(checkout: Checkout, i: number, texts: CheckoutTexts): string {
   const { methods, canSave } = checkout;
   const method = methods[i] as CheckoutMethod;
   if (!method.isCard && method.vaultedToken) return `<p class="quiet">${escapeHtml(texts.storedWallet)}</p>`;
+  if (method.local) return htmlText(renderLocalTerms(method.local, i, texts));
   if (!method.isCard) return `<p class="quiet">${escapeHtml(fill(texts.wallet, { name: method.name }))}</p>`;
   const code = field(`code-${i}`, texts.code, 'inputmode="numeric" autocomplete="cc-csc" maxlength="4"');
   if (method.vaultedToken) return code + (method.installments ? installments(checkout, i, texts) : '');

@@ -118,8 +118,8 @@ function received({ received: money }: PayView, texts: PayLater): Html {
 
 function pictures({ text, barcode, number }: PayView, texts: PayLater): Html {
   const qr = drawQrCode(text);
-  const bars = drawBarcode(barcode);
   if (qr) return html`<figure class="qr" role="img" aria-label="${texts.qrCode}">${trusted(qr)}</figure>`;
+  const bars = drawBarcode(barcode);
   if (bars)
     return html`<figure class="bars" role="img" aria-label="${fill(texts.barcode, { number: number || barcode })}">${trusted(bars)}</figure>`;
   return NOTHING;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PROTOCOLS, type Reply } from '../support/api-clients.ts';
-import { clients, onService, tables } from '../support/on-service.ts';
+import { clients, onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_ONE, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
 
 onService();
@@ -114,6 +114,21 @@ describe('the range of a method', () => {
     expect(fields).toContainEqual({ field: 'amount.value', code: 'OUT_OF_RANGE', message });
   });
 
+  it('a bank that the method does not have is refused with the banks', async () => {
+    const request = payment('PSE', {
+      [`${TRANSFER}.bank_id`]: '9999',
+      ...{ 'customer_payer.first_name': 'ANA', 'customer_payer.last_name': 'GOMEZ' },
+      ...{ 'customer_payer.email': 'ana@shop.example', 'customer_payer.ip_address': '192.0.2.7' },
+      'customer_payer.phone': { country_code: '57', number: '3001234567' },
+      'customer_payer.document': { document_type: 'CC', document_number: '123456' },
+    });
+    await expectRefusal(request, 'INVALID_PARAMETERS', [`${TRANSFER}.bank_id NOT_ALLOWED`]);
+    const [refused] = (await clients.create('rest', request, headersOne())).fields;
+    expect(refused?.message).toBe('must be one of 1901, 1902, 1903 for PSE payments');
+    const known = withField(request, `${TRANSFER}.bank_id`, '1901');
+    expect((await clients.create('rest', known, headersOne())).reason).toBeUndefined();
+  });
+
   it('a country or a currency in which the method is not offered is refused', async () => {
     const reason = 'PAYMENT_METHOD_NOT_AVAILABLE';
     await expectRefusal(payment('PIX', { country: 'US' }), reason, ['country NOT_ALLOWED']);
@@ -199,6 +214,47 @@ describe('refused fields', () => {
   it('a local method pays later, so DIRECT is refused', async () => {
     const request = payment('PIX', { workflow: 'DIRECT' });
     await expectRefusal(request, 'INVALID_PARAMETERS', ['workflow NOT_ALLOWED']);
+  });
+});
+
+describe('a payer in a checkout session', () => {
+  const send = async (path: string, body: RequestJson, headers: Record<string, string>) => {
+    const init = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' } };
+    const response = await fetch(server.url + path, { ...init, body: JSON.stringify(body) });
+    // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary fields of the response.
+    return (await response.json()) as any;
+  };
+  const open = async (country: string, currency: string) => {
+    const terms = { account_id: ACCOUNT_ONE, merchant_order_id: 'local-2', country };
+    const session = { ...terms, amount: { currency, value: 300 } };
+    return (await send('/v1/checkout/sessions', session, headersOne())).checkout_session;
+  };
+  const pay = async (session: string, payment_method: RequestJson) => {
+    const { 'private-secret-key': _, ...headers } = headersOne();
+    return send(`/v1/checkout/sessions/${session}/payments`, { payment_method }, headers);
+  };
+
+  it.each([
+    ['capture', false],
+    ['soft_descriptor', 'SHOP'],
+    ['stored_credentials', { reason: 'CARD_ON_FILE', usage: 'FIRST' }],
+  ])('decides nothing about a wallet’s token with %s', async (name, value) => {
+    const wallet = { payment_token: token(`sandbox${CANARY}`), [name]: value };
+    const refused = await pay(await open('US', 'USD'), { type: 'GOOGLE_PAY', detail: { wallet } });
+    expect(refused.errors).toMatchObject([{ field: `${WALLET}.${name}`, code: 'NOT_ALLOWED' }]);
+    expect(JSON.stringify(refused)).not.toContain(CANARY);
+  });
+
+  it('is told every field that a method needs, and can then pay another way', async () => {
+    const session = await open('MX', 'MXN');
+    const refused = await pay(session, { type: 'OXXO' });
+    expect(refused).toMatchObject({ code: 'OPERATION_NOT_SUPPORTED' });
+    const named = refused.errors.map(
+      ({ field, code }: { field: string; code: string }) => `${field} ${code}`,
+    );
+    expect(named).toEqual(payer('first_name', 'last_name', 'email'));
+    const redirect_url = expect.stringMatching(/\/v1\/payments\/[^/]+\/pay$/);
+    expect(await pay(session, { type: 'SPEI' })).toMatchObject({ status: 'READY_TO_PAY', redirect_url });
   });
 });
 

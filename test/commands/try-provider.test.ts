@@ -47,7 +47,14 @@ it.each([
     ],
   ],
   ['paypal', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
-  ['mercado-pago', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
+  [
+    'mercado-pago',
+    [
+      ...['purchase', 'look-up by our id alone', 'refund of a second part', 'capture of half the amount'],
+      ...['cancel', 'declined card', 'close of a purchase that was never sent', 'payer redirected'],
+      ...['look-up before anybody has paid', 'close of the redirect'],
+    ],
+  ],
 ])(
   'try-provider confirms every expectation about %s when run against the provider’s fake',
   async (provider, names) => {
@@ -61,7 +68,7 @@ it.each([
 
 it.each([
   ['BR', 'BRL', ['PIX', 'the same BOLETO under the same key', 'close of PIX']],
-  ['CO', 'COP', ['banks of PSE', 'PSE', 'look-up of EFECTY before anybody has paid', 'close of EFECTY']],
+  ['CO', 'COP', ['banks of PSE', 'PSE', 'look-up of EFECTY before anybody has paid']],
   ['MX', 'MXN', ['OXXO']],
 ])(
   'try-provider tries the local methods of a Mercado Pago account in %s',

@@ -24,7 +24,7 @@ const SETTINGS: Readonly<Record<string, Settings>> = {
   },
   'mercado-pago': {
     least: { country: 'AR' },
-    most: {},
+    most: { without_security_code: true, external_three_d_secure: true },
     accounts: [{ country: 'BR' }, { country: 'MX' }, { country: 'CO' }],
   },
   paypal: { least: {}, most: { webhook_ids: ['8PT597110X687430LKGECATA'] } },

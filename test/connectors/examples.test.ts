@@ -14,7 +14,7 @@ it.each([
   [
     'mercado-pago',
     'mercado-pago-br',
-    { methods: ['PAYER_PAGE'], localMethods: { PIX: {}, BOLETO: {} }, refunds: 'several' },
+    { methods: ['CARD', 'PAYER_PAGE'], localMethods: { PIX: {}, BOLETO: {} }, refunds: 'several' },
     expect.any(Function),
   ],
   ['paypal', 'paypal-main', { methods: ['PAYER_PAGE'], refunds: 'several' }, expect.any(Function)],

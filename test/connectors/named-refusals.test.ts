@@ -11,6 +11,7 @@ import { type Site, startSite } from '../support/site.ts';
 import { SECRETS as ADYEN } from './adyen/adyen-under-test.ts';
 import { FAKE_ACCOUNT } from './adyen/fake-notifications.ts';
 import { cardAttempt, redirectAttempt } from './attempts.ts';
+import { cardInPesos } from './mercado-pago/conforming-cards.ts';
 import { attemptInPesos, SECRETS as MERCADO_PAGO } from './mercado-pago/mercado-pago-under-test.ts';
 import { SECRETS as PAYPAL } from './paypal/paypal-under-test.ts';
 import { connect } from './under-test.ts';
@@ -36,6 +37,7 @@ const STRIPE: At = [stripeConnector, {}, { api_key: new Secret('sk_test_x') }, c
 const AT_ADYEN: At = [adyenConnector, { merchant_account: FAKE_ACCOUNT }, ADYEN, cardAttempt];
 const AT_PAYPAL: At = [paypalConnector, {}, PAYPAL, redirectAttempt];
 const AT_MERCADO_PAGO: At = [mercadoPagoConnector, { country: 'AR' }, MERCADO_PAGO, attemptInPesos];
+const CARD_AT_MERCADO_PAGO: At = [mercadoPagoConnector, { country: 'AR' }, MERCADO_PAGO, cardInPesos];
 const SANDBOX: At = [sandboxConnector, {}, { api_key: new Secret('sandbox_key_of_the_test') }, cardAttempt];
 
 const byStripe = (error: object) => ({ error: { type: 'invalid_request_error', message: 'no', ...error } });
@@ -73,6 +75,13 @@ it.each<[string, At, number, object, string]>([
     'payer.email',
   ],
   ['Mercado Pago without a reason', AT_MERCADO_PAGO, 400, byMercadoPago('12,0 is not valid'), ''],
+  [
+    "Mercado Pago with the cause of a card's refusal",
+    CARD_AT_MERCADO_PAGO,
+    400,
+    byMercadoPago('bad', [{ code: 'E302', description: 'invalid parameter security_code 987' }]),
+    'security_code',
+  ],
   ['the sandbox with a parameter', SANDBOX, 400, bySandbox('card.number'), 'card.number'],
   ['the sandbox without a reason', SANDBOX, 400, bySandbox(null), ''],
   ['Stripe with a value in place of a name', STRIPE, 400, byStripe({ param: 'ana@example.com, Ana' }), ''],

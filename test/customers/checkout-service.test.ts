@@ -253,7 +253,7 @@ describe('the payment methods of a checkout session', () => {
     return json.map((method: { type: string }) => method.type);
   };
 
-  it('a checkout session offers cards, and the redirect wallets and tickets of its country and currency', async () => {
+  it('a checkout session offers cards, and the redirect wallets and local methods of its country and currency', async () => {
     const inColombia = { country: 'CO', amount: { currency: 'COP', value: 9000 } };
     expect(await offered(inColombia)).toEqual([
       'CARD',
@@ -261,12 +261,27 @@ describe('the payment methods of a checkout session', () => {
       'WALLET_B',
       'WALLET_D',
       'WALLET_E',
+      'PSE',
       'EFECTY',
     ]);
     expect(await offered({ country: 'DE', amount: { currency: 'EUR', value: 9 } })).toEqual([
       'CARD',
       'WALLET_E',
     ]);
+  });
+
+  it('a local method is offered although the payer has yet to send what it needs, and one that needs a bank has the banks', async () => {
+    const session = await checkout.openSession({ country: 'CO', amount: { currency: 'COP', value: 9000 } });
+    const { json } = await call('GET', `${path(session)}/payment-methods`, undefined, PUBLIC_ONE);
+    const byType = Object.fromEntries(json.map((method: { type: string }) => [method.type, method]));
+    expect(byType.PSE).toMatchObject({ category: 'BANK_TRANSFER', name: 'PSE' });
+    expect(byType.PSE.banks.map(({ id }: { id: string }) => id)).toEqual(['1901', '1902', '1903']);
+    expect(Object.hasOwn(byType.EFECTY, 'banks')).toBe(false);
+    const inBrazil = { country: 'BR', amount: { currency: 'BRL', value: 9 } };
+    expect(await offered(inBrazil)).toEqual(expect.arrayContaining(['PIX', 'BOLETO']));
+    // More than a boleto's barcode can say.
+    const dear = { ...inBrazil, amount: { currency: 'BRL', value: 100_000_000 } };
+    expect(await offered(dear)).not.toContain('BOLETO');
   });
 });
 

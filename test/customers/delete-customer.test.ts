@@ -7,7 +7,7 @@ import { type Database, queriesOf, type Run } from '#src/store/engine/database.t
 import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
 import { insertNewCustomer, lockCustomer } from '#src/store/tables/customers.ts';
 import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
-import { attemptToClaim } from '../support/open-attempts.ts';
+import { attemptToClaim, changeOf } from '../support/claimed-rows.ts';
 import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { lockWaits } from '../support/tables.ts';
@@ -46,18 +46,9 @@ function keepingClaim(): Claim {
 }
 /** Returns the change that approves the payment and stores the card. */
 function keepingChange({ paymentId, transactionId, vault }: Claim): StoredChange {
-  return {
-    ...{ accountId: ACCOUNT_ONE, paymentId, version: 0, event: 'payment.purchase' },
-    ...{ status: 'SUCCEEDED', record: Buffer.from('approved'), response: Buffer.from('response') },
-    transaction: {
-      ...{ id: transactionId, status: 'SUCCEEDED', reference: undefined, providerPaymentId: undefined },
-      ...{ awaitsPayer: false, fence: 0, isFenced: false, checkInS: undefined },
-    },
-    method: {
-      ...{ token: vault?.token ?? '', fate: 'keep', at: '2026-01-31T09:08:07Z' },
-      record: Buffer.from('a card'),
-    },
-  };
+  const token = vault?.token ?? '';
+  const method = { token, fate: 'keep', at: '2026-01-31T09:08:07Z', record: Buffer.from('a card') } as const;
+  return changeOf({ paymentId, transactionId }, 'SUCCEEDED', { method });
 }
 const WRITTEN = { kind: 'written', earlier: undefined };
 const remove = (on: Database) => deleteCustomer({ database: on }, ACCOUNT_ONE, customer);

@@ -6,7 +6,7 @@ export const waitingLonger = (text: string) => text.replaceAll(/timeout_ms: \d+/
 /**
  * Sends cards to the judge and, if it is known to have taken nothing or softly declined, to the judge's other acquirer.
  * Depending on the country, sends them to a provider that refuses connections, has no address or does not speak TLS, or
- * to all three before the judge.
+ * to all three before the judge. Codes go to the judge wherever they are.
  */
 export function catalogueOf(provider: Provider, providerPort: number, judgePort: number): string {
   const connections: readonly (readonly [id: string, url: string, acquirer: Acquirer])[] = [
@@ -29,9 +29,12 @@ export function catalogueOf(provider: Provider, providerPort: number, judgePort:
   - { type: CARD, category: CARD, workflows: [DIRECT] }
   - { type: WALLET_B, category: WALLET, workflows: [REDIRECT] }
   - { type: WALLET_D, category: WALLET, workflows: [REDIRECT] }
+  - { type: PIX, category: BANK_TRANSFER, workflows: [REDIRECT] }
+  - { type: SPEI, category: BANK_TRANSFER, workflows: [REDIRECT] }
   - { type: WALLET_C_ENROLLMENT, category: WALLET, workflows: [DIRECT] }
 connections:${connection.join('')}
 routes:
+  - { id: 8, condition: "type == 'PIX' || type == 'SPEI'", targets: [{ connection: judge }, { connection: judge-two }] }
   - { id: 1, condition: country == 'BR', targets: [{ connection: refused }] }
   - { id: 2, condition: country == 'MX', targets: [{ connection: dns }] }
   - { id: 3, condition: country == 'CO', targets: [{ connection: tls }] }
@@ -44,6 +47,18 @@ routes:
     failover: { soft_declines: true }
   - { id: 5, targets: [{ connection: judge }, { connection: judge-two }], failover: { soft_declines: true } }
 `;
+}
+
+/** Adds a connection like the judge's, at another port. */
+export function withConnection(text: string, id: string, port: number): string {
+  const judge = / {2}- id: judge\n[\s\S]*?(?= {2}- id: judge-two\n)/.exec(text)?.[0] ?? '';
+  const added = judge.replace('id: judge', `id: ${id}`).replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`);
+  return text.replace('connections:\n', `connections:\n${added}`);
+}
+
+/** Adds a route before all others. */
+export function withRoute(text: string, route: string): string {
+  return text.replace('routes:\n', `routes:\n  - ${route}\n`);
 }
 
 function secretsOf(provider: Provider, acquirer: Acquirer): string {

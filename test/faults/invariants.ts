@@ -22,6 +22,7 @@ export const INVARIANTS = {
   I9: 'given back ≤ captured ≤ authorized, in the columns and in the ledger alike',
   I10: 'every change of a payment has its event, and every event its change',
   I11: 'what a caller is told is what is stored',
+  I12: 'a payment has at most one code that can be paid or was paid, and none that can be paid after its end',
   told: 'what the case expects',
 } as const;
 
@@ -52,7 +53,7 @@ const READS = 3;
 /** Waits for recovery, retries every order, and compares the ledger, the database and the responses. */
 export async function judgeWorld(world: World): Promise<Findings> {
   const findings: Findings = {
-    ...{ I1: [], I2: [], I3: [], I4: [], I5: [], I6: [], I7: [], I8: [], I9: [], I10: [], I11: [] },
+    ...{ I1: [], I2: [], I3: [], I4: [], I5: [], I6: [], I7: [], I8: [], I9: [], I10: [], I11: [], I12: [] },
     told: [...world.disappointments],
   };
   const isDry = await world.drain();
@@ -69,6 +70,7 @@ export async function judgeWorld(world: World): Promise<Findings> {
   const approvals = ledger.filter(isApproved);
   judgeCharges(findings, rows, approvals);
   judgePayments(findings, payments, approvals);
+  judgeCodes(findings, rows, ledger);
   judgeOrders(findings, rows, world.orders);
   findings.I7.push(...[...world.watch.doublyOpen].map((id) => `${id} had two outcomes open`));
   const inStore = await storedBodies(world);
@@ -82,11 +84,30 @@ export async function judgeWorld(world: World): Promise<Findings> {
   return findings;
 }
 
-/** Returns true for a charge or verification that was approved, even if it has changed since, and for a paid wallet. */
+/** Returns true for a charge or verification that was approved, even if it has changed since, and for a paid wallet or code. */
 function isApproved({ kind, response_code, amount_captured }: LedgerLine): boolean {
   if (kind === 'charge' || kind === 'verification') return response_code === '00';
-  return kind.startsWith('wallet_') && amount_captured > 0;
+  return (kind.startsWith('wallet_') || kind === 'code') && amount_captured > 0;
 }
+
+/** Checks the codes of each payment. */
+function judgeCodes(findings: Findings, rows: readonly Row[], ledger: readonly LedgerLine[]): void {
+  const byTransaction = new Map(rows.map((row) => [row.transaction_id, row]));
+  const held = new Map<string, number>();
+  for (const { id, kind, status, idempotency_key } of ledger) {
+    if (kind !== 'code' || !HELD.has(status)) continue;
+    const row = byTransaction.get(idempotency_key);
+    const payment = row?.id ?? id;
+    held.set(payment, (held.get(payment) ?? 0) + 1);
+    if (status !== 'paid' && !(row && UNDECIDED.has(row.status))) {
+      findings.I12.push(`the code ${id} can be paid; its payment is ${row?.status}`);
+    }
+  }
+  for (const [id, codes] of held) if (codes > 1) findings.I12.push(`${id} has ${codes} codes`);
+}
+
+/** The states in which a code can be paid or was paid. */
+const HELD: ReadonlySet<string> = new Set(['created', 'confirming', 'paid']);
 
 /** Returns false for a refusal, which means that nothing was committed. Other orders are retried. */
 function mayHaveBeenTaken({ status }: { status: number | undefined }): boolean {

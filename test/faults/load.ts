@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { notify } from './notify.ts';
 import { operate, type Paid } from './operate.ts';
 import {
   DECLINED_AT_ACQUIRER_ONE,
@@ -8,19 +9,26 @@ import {
   paymentOf,
   send,
 } from './orders.ts';
+import { agree, becomes, payerOf } from './wallets.ts';
 import type { World } from './world.ts';
 
 const INTERVAL_MS = 40;
 /** Maximum number of orders that are retried at once, so that a busy machine is not overloaded. */
 const MAX_OPEN = 40;
 // No order uses an unreachable connection: if the replica is killed there, the outcome must stay unknown.
-const ORDERS: readonly OrderOptions[] = [
+const CARDS: readonly OrderOptions[] = [
   ...[{}, {}, {}, {}, {}, {}],
   ...['error_after', 'reset_before', 'decline:51', 'late_approval:1500'].map((kind) => ({
     description: `sandbox:${kind}`,
   })),
   ...[{ cardNumber: DECLINED_AT_ACQUIRER_ONE }, { cardNumber: DECLINED_AT_ACQUIRER_ONE }],
 ];
+const CODES: readonly OrderOptions[] = ['', 'sandbox:error_after', 'sandbox:reset_before'].map(
+  (description) => ({
+    code: 'PIX',
+    description,
+  }),
+);
 /** One in this many payments gets an operation. */
 const OPERATED = 3;
 const OPERATION_TRIES = 20;
@@ -36,18 +44,22 @@ export async function underLoad(
   intervalMs = INTERVAL_MS,
 ): Promise<void> {
   const insisting: Promise<unknown>[] = [];
+  const orders = world.can('codes') && world.can('look_ups') ? [...CARDS, ...CODES] : CARDS;
   let open = 0;
   const timer = setInterval(() => {
     if (open >= MAX_OPEN) return;
     open += 1;
-    const capture = world.random.integer(0, 1) === 1;
-    const order = world.order({ ...world.random.pick(ORDERS), capture });
+    const options = world.random.pick(orders);
+    const capture = options.code !== undefined || world.random.integer(0, 1) === 1;
+    const order = world.order({ ...options, capture });
     const isOperated = world.random.integer(1, OPERATED) === 1;
     const done = sendOnce(world, order)
       .then(() => world.insist(order))
-      .then((answer) =>
-        isOperated ? operateOn(world, order, paymentOf(answer)?.id ?? '', capture) : undefined,
-      );
+      .then(async (answer) => {
+        const id = paymentOf(answer)?.id ?? '';
+        if (options.code) await payCode(world, order, id);
+        if (isOperated) await operateOn(world, order, id, capture);
+      });
     const ended = done
       .catch((error: Error) => world.expect(false, error.message))
       .finally(() => {
@@ -66,6 +78,16 @@ export async function underLoad(
 async function sendOnce(world: World, order: Order): Promise<void> {
   const url = anyOf(world);
   if (url) await send(url, order);
+}
+
+/** Pays a code, if there is one, of which the service learns by a notification or by its next check. */
+async function payCode(world: World, order: Order, id: string): Promise<void> {
+  const url = anyOf(world);
+  const payer = url && (await payerOf(world, url, order, id));
+  if (!payer) return;
+  await agree(world, payer);
+  if (world.random.integer(0, 1) === 1) await notify(world, url, payer.line);
+  await becomes(world, payer, 'SUCCEEDED');
 }
 
 /** Refunds, captures or cancels until there is a response; gives up if the payment does not allow it. */

@@ -40,11 +40,12 @@ export function verbsOf(world: World): readonly Verb[] {
 }
 
 /**
- * Makes an approved payment of account one, by card or, at a provider without cards, by a payer at the provider's page.
+ * Makes an approved payment of account one, by card or, with a code or at a provider without cards, by its payer.
  * On a busy machine the approval may be learned later.
  */
 export async function pay(world: World, url: string, options: OrderOptions): Promise<Paid> {
-  if (!world.can('cards')) return payByWallet(world, url);
+  if (options.code) return payByPayer(world, url, options);
+  if (!world.can('cards')) return payByPayer(world, url);
   for (let made = 1; ; made++) {
     const order = world.order({ vault: false, ...options });
     await send(url, order);
@@ -59,8 +60,8 @@ export async function pay(world: World, url: string, options: OrderOptions): Pro
   }
 }
 
-async function payByWallet(world: World, url: string): Promise<Paid> {
-  const payer = await sendAway(world, url);
+async function payByPayer(world: World, url: string, options?: OrderOptions): Promise<Paid> {
+  const payer = await sendAway(world, url, options);
   await agree(world, payer);
   await returnTo(url, payer);
   await becomes(world, payer, 'SUCCEEDED');

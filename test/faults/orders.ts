@@ -38,11 +38,16 @@ export type OrderOptions = {
   readonly cardNumber?: string;
   /** Pays with this wallet, at the provider's page, instead of by card. */
   readonly wallet?: string;
+  /** Pays with the code of this local method, in its country and currency. */
+  readonly code?: Code;
   /** Only verifies the card, without a charge. */
   readonly verify?: boolean;
   /** A field of the request that the previous release does not know (see cases/releases.ts). */
   readonly nationality?: string;
 };
+
+/** The local methods of the judges. */
+export type Code = 'PIX' | 'SPEI';
 
 /** The judge's acquirer ONE softly declines this card, and TWO approves it. */
 export const DECLINED_AT_ACQUIRER_ONE = '4000000000006009';
@@ -54,8 +59,9 @@ export const REQUEST_DEADLINE_MS = 30_000;
 export type Currency = { readonly currency: string; readonly digits: number; readonly step?: number };
 
 /**
- * Makes an order in one of the `currencies`, for a card payment unless its options name a wallet. Security codes begin
- * with a 9 and no other four-digit value does (the last four of a card, an amount), so that every occurrence is a code.
+ * Makes an order in one of the `currencies`, for a card payment unless its options name a wallet or a local method.
+ * Security codes begin with a 9 and no other four-digit value does (the last four of a card, an amount), so that every
+ * occurrence is a code.
  */
 export function makeOrder(
   random: Random,
@@ -65,7 +71,8 @@ export function makeOrder(
   const { account = 'one', key = `key-${random.integer(0, 2 ** 30)}-${random.integer(0, 2 ** 30)}` } =
     options;
   const accountId = account === 'one' ? ACCOUNT_ONE : ACCOUNT_TWO;
-  const { currency, digits, step = 1 } = random.pick(currencies);
+  const local = options.code && LOCAL[options.code];
+  const { currency, digits, step = 1 }: Currency = local?.money ?? random.pick(currencies);
   const drawn = options.minorUnits ?? random.integer(10_000, 9_999_999);
   const minorUnits = options.verify ? 0 : drawn - (drawn % step);
   const cardNumber = options.cardNumber ?? makeCardNumber(random);
@@ -78,15 +85,30 @@ export function makeOrder(
     merchant_order_id: `${options.description ?? ''} order ${key}`.trim(),
     // The judge's ledger stores the reference, and thus shows which account and key were charged.
     merchant_reference: `${account} ${key}`,
-    country: options.country ?? 'US',
+    country: options.country ?? local?.country ?? 'US',
     ...(options.nationality && { customer_payer: { nationality: options.nationality } }),
+    ...(local && { customer_payer: local.payer }),
     amount: { currency, value: digits ? `${text.slice(0, -digits)}.${text.slice(-digits)}` : text },
-    ...(options.wallet === undefined
+    ...((options.code ?? options.wallet) === undefined
       ? byCard(random, options, { number: cardNumber, security_code: securityCode })
-      : { payment_method: { type: options.wallet }, workflow: 'REDIRECT' }),
+      : { payment_method: { type: options.code ?? options.wallet }, workflow: 'REDIRECT' }),
   });
   return { account, accountId, key, body, minorUnits, currency, cardNumber, securityCode, answers: [] };
 }
+
+const PAYER = { first_name: 'Ana', last_name: 'Souza', email: 'ana@shop.example' };
+
+/** The country and currency of each local method, and the payer that some providers require. */
+const LOCAL: Readonly<
+  Record<Code, { readonly country: string; readonly money: Currency; readonly payer: object }>
+> = {
+  PIX: {
+    country: 'BR',
+    money: { currency: 'BRL', digits: 2 },
+    payer: { ...PAYER, document: { document_type: 'CPF', document_number: '52998224725' } },
+  },
+  SPEI: { country: 'MX', money: { currency: 'MXN', digits: 2 }, payer: PAYER },
+};
 
 function byCard(
   random: Random,

@@ -155,4 +155,49 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     cases: ['closings: killed before the claim'],
     violates: ['told'],
   },
+  'lost-code-fails-over': {
+    file: 'src/connectors/kit/lost-creation.ts',
+    find: '? second : first;',
+    replacement: "? second : { kind: 'not_sent', detail: 'lost' };",
+    cases: ['codes: lost when it was made, found later, and shown'],
+    violates: ['I12'],
+  },
+  'code-ends-by-our-clock': {
+    file: 'src/payments/check/decide.ts',
+    find: 'if (isCode(transaction)) return !hasLookUp && timeLeftMs(found) + CODE_GRACE_MS <= 0;',
+    replacement: 'void [hasLookUp, CODE_GRACE_MS];',
+    cases: ['codes: only the provider’s word ends one'],
+    violates: ['told'],
+  },
+  'late-money-for-a-code-dropped': {
+    file: 'src/payments/model/apply.ts',
+    find: "(transaction.status === 'EXPIRED' && outcome.kind === 'approved' && !isReleased)",
+    replacement: `(transaction.status === 'EXPIRED' && outcome.kind === 'approved' && !isReleased &&
+      transaction.methodKind !== 'PAYER_CODE')`,
+    cases: ['codes: paid after its end raises an alarm'],
+    violates: ['I2'],
+  },
+  'close-a-lost-code-without-looking': {
+    file: 'src/payments/check/look-up-transaction.ts',
+    find: 'connection.lookUp({ ...query, close: false })',
+    replacement: 'connection.lookUp({ ...query, close: true })',
+    cases: ['codes: lost when it was made, found later, and shown'],
+    violates: ['told'],
+  },
+  'code-canceled-without-closing': {
+    file: 'src/payments/check/look-up-transaction.ts',
+    find: 'const query = lookUpOf(deps, connection, attempt, { hint: undefined, close: true });',
+    replacement: `void lookUpOf;
+  if (attempt) return { kind: 'expired', providerData: undefined };
+  const query = undefined as never;`,
+    cases: ['codes: canceled: killed before the claim'],
+    violates: ['told'],
+  },
+  'money-alarms-untold': {
+    file: 'src/payments/write-change.ts',
+    find: 'for (const alarm of change.moneyAlarms ?? [])',
+    replacement: 'for (const alarm of [] as never[])',
+    cases: ['codes: transfers of too little and of too much'],
+    violates: ['told'],
+  },
 };

@@ -1,14 +1,22 @@
 import { earlier } from '../support/tables.ts';
-import { exchange, getPayment, type Order, type PaymentJson, paymentOf, send } from './orders.ts';
+import {
+  exchange,
+  getPayment,
+  type Order,
+  type OrderOptions,
+  type PaymentJson,
+  paymentOf,
+  send,
+} from './orders.ts';
 import type { LedgerLine } from './providers/provider.ts';
 import type { World } from './world.ts';
 
 /**
  * A wallet at which the payer only approves; the service then captures the money unless the provider does so by itself.
  */
-const TO_COMPLETE = 'WALLET_D';
+const TO_COMPLETE: OrderOptions = { wallet: 'WALLET_D' };
 
-/** A payer at the provider's page. */
+/** A payer at the provider's page, or with a code. */
 export type Payer = {
   readonly id: string;
   readonly transactionId: string;
@@ -22,17 +30,18 @@ export type Payer = {
 /** Number of consecutive failed payments that counts as a fault; a busy machine may prevent some from being sent. */
 const PAYMENTS = 5;
 
-/** Makes a payment whose payer is sent to the provider's page: by a wallet or, without wallets, for a challenge. */
-export async function sendAway(
-  world: World,
-  url: string,
-  wallet = TO_COMPLETE,
-  description?: string,
-): Promise<Payer> {
+/**
+ * Makes a payment that waits for its payer: with a code, or at the provider's page, by a wallet or, without wallets, for a
+ * challenge.
+ */
+export async function sendAway(world: World, url: string, options = TO_COMPLETE): Promise<Payer> {
   const { challengedCard: cardNumber } = world.kind;
-  const method = cardNumber === undefined ? { wallet } : { cardNumber, vault: false, capture: true };
+  const isChallenged = cardNumber !== undefined && options.code === undefined;
   for (let made = 1; ; made++) {
-    const order = world.order({ ...method, ...(description && { description }) });
+    const { wallet: _, ...others } = options;
+    const order = world.order(
+      isChallenged ? { ...others, cardNumber, vault: false, capture: true } : options,
+    );
     await send(url, order);
     const payment = paymentOf(await world.insist(order));
     if (!payment) throw new Error('the payment got no response');

@@ -8,14 +8,13 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import { reportDispute } from '#src/payments/check/check-transaction.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
-import { routeNews } from '#src/payments/check/news.ts';
 import { createPayment } from '#src/payments/create/create-payment.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
-import { insertNotification } from '#src/store/tables/notifications.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import type { LedgerProvider } from '../payments/ledger-provider.ts';
-import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
+import { bringNews } from '../support/bring-news.ts';
+import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Tables } from '../support/tables.ts';
 import type { ActorName, Plan } from './plan.ts';
@@ -43,9 +42,14 @@ const PART = { currency: 'USD', value: { value: '60.00' } };
 const OUTSIDE = 1_000n;
 
 /** Returns the request for the payment. */
-export function payment({ capture }: Plan): CreatePaymentRequest {
-  const amount = withField(cardPayment(), 'amount.value', 100);
-  const json = withField(amount, 'payment_method.detail.card.capture', capture);
+export function payment({ capture, isCode }: Plan): CreatePaymentRequest {
+  const amount = withField(isCode ? walletPayment() : cardPayment(), 'amount', {
+    currency: 'USD',
+    value: 100,
+  });
+  const json = isCode
+    ? withField(amount, 'payment_method', { type: 'PIX' })
+    : withField(amount, 'payment_method.detail.card.capture', capture);
   return decode(parseJson(Buffer.from(JSON.stringify(json))));
 }
 
@@ -71,7 +75,22 @@ export function actsOf(scene: {
     create: async (own) => {
       responses.push(`${restBody(await createPayment(own, payment(plan), CALLER))}`);
     },
-    other: (own, step) => operate(scene, own, step, 'other'),
+    other: async (own, step) => {
+      const base = plan.isCode ? await baseOf(tables) : undefined;
+      if (base && provider.paysCode(base.id)) await notify(own, base.id, 'paid earlier');
+      await operate(scene, own, step, 'other');
+    },
+    payer: async (own, step) => {
+      const base = await step('finds the payment', () => baseOf(tables));
+      const isPaid = base !== undefined && (await step('pays', async () => provider.paysCode(base.id)));
+      if (isPaid) await notify(own, base.id, 'paid');
+    },
+    end: async (own, step) => {
+      const base = await step('finds the payment', () => baseOf(tables));
+      if (!base) return;
+      await step('ends the code', async () => provider.endsCode(base.id));
+      await notify(own, base.id, 'ended');
+    },
     operation: (own, step) => operate(scene, plan.forgets ? forgettingAmounts(own) : own, step, 'operation'),
     'checker one': check,
     'checker two': check,
@@ -125,11 +144,7 @@ async function operate(
 
 /** Stores a notification about a transaction, routes it, and makes the checks that are due. */
 async function notify(own: Deps, transactionId: string, deduplicationKey: string): Promise<void> {
-  const stored = await insertNotification(own.database, {
-    ...{ connectionId: 'ledger', deduplicationKey, subjects: [{ transactionId }] },
-    ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
-  });
-  for (const one of stored) await routeNews(own, one);
+  await bringNews(own, 'ledger', { transactionId }, { deduplicationKey });
   await checkDue(own);
 }
 

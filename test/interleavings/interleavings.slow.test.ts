@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { copyCheckout } from '../support/copy-checkout.ts';
 import { explore, isSound, wantEvents } from './explore.ts';
+import { CODE_PLANS, PLANS } from './plan.ts';
 import { PLANTS } from './plants.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -20,10 +21,13 @@ onOperatedPayments();
 
 beforeAll(() => wantEvents(payments));
 
-it(
-  'in every tried order of steps and process deaths, a payment’s books match its provider’s ledger',
-  async () => {
-    await fc.assert(isSound(payments), { numRuns: RUNS });
+it.each([
+  ['payment', PLANS],
+  ['payment with a code', CODE_PLANS],
+])(
+  'in every tried order of steps and process deaths, the books of a %s match its provider’s ledger',
+  async (_what, plans) => {
+    await fc.assert(isSound(payments, {}, plans), { numRuns: RUNS });
     expect.assertions(0);
   },
   LONGEST_MS,

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { createPayment } from '#src/payments/create/create-payment.ts';
 import { ServiceError } from '#src/service-error.ts';
-import { type Behaviour, ledgerProvider } from '../payments/ledger-provider.ts';
+import { type Behaviour, type LedgerProvider, ledgerProvider } from '../payments/ledger-provider.ts';
 import type { OperatedPayments } from '../payments/operated-payments.ts';
 import { earlier, type Tables } from '../support/tables.ts';
 import { actsOf, CALLER, payment } from './actors.ts';
@@ -89,7 +89,7 @@ export async function play(
   provider.receiveLate();
   provider.settleDelayed();
   await acts.repeatNews(alive, atOnce);
-  await recover(alive, tables);
+  await recover(alive, tables, provider);
   faults.push(
     ...(await judge(alive, tables, provider, responses, () => createPayment(alive, payment(plan), CALLER))),
   );
@@ -118,13 +118,17 @@ function ignoreRefusal(error: unknown): void {
 const MOST_CHECKS = 20;
 
 /** Checks, like a replica that survived, until no outcome is open. */
-async function recover(deps: Deps, tables: Tables): Promise<void> {
+async function recover(deps: Deps, tables: Tables, provider: LedgerProvider): Promise<void> {
   for (let times = 0; times < MOST_CHECKS; times++) {
     await passTime(tables, LONG_S);
     await tables.query('UPDATE transaction SET check_at = now() WHERE check_at IS NOT NULL');
     // A provider without the transaction is queried for two days, so the clock has to advance.
     await tables.query(`UPDATE notification SET received_at = ${earlier('received_at', '1 day')}`);
     await tables.query('UPDATE notification SET check_at = now() WHERE check_at IS NOT NULL');
+    // A code that the payment shows runs out at last.
+    for (const { id } of await tables.query("SELECT id FROM transaction WHERE status = 'CREATED'")) {
+      provider.endsCode(String(id));
+    }
     await checkDue(deps);
     const open = await tables.query(
       `SELECT 1 FROM transaction WHERE status IN ('PENDING', 'CREATED')
@@ -132,5 +136,10 @@ async function recover(deps: Deps, tables: Tables): Promise<void> {
     );
     if (open.length === 0) return;
   }
-  throw new Error('recovery did not end');
+  const left = await tables.query(
+    `SELECT type || ' ' || status || ' ' || coalesce(check_at::text, '-') || ' ' || awaits_payer AS what FROM transaction
+     UNION ALL SELECT 'notification ' || (settled_at IS NOT NULL) || ' ' || deduplication_key FROM notification
+     UNION ALL SELECT 'payment ' || status || coalesce(open_operation::text, ' -') FROM payment`,
+  );
+  throw new Error(`recovery did not end: ${left.map(({ what }) => what).join(', ')}`);
 }

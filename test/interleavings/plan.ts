@@ -13,7 +13,12 @@ export const ACTORS = [
   'dispute',
 ] as const;
 
-export type ActorName = (typeof ACTORS)[number];
+/** Those who act on a payment with a code: its payer, too, and the provider that ends it. */
+const CODE_ACTORS = [
+  ...['create', 'operation', 'checker one', 'checker two', 'news', 'network', 'payer', 'end'],
+] as const satisfies readonly ActorName[];
+
+export type ActorName = (typeof ACTORS)[number] | 'payer' | 'end';
 
 /** The choices of fast-check apart from the order of the steps. */
 export type Plan = {
@@ -25,6 +30,8 @@ export type Plan = {
   /** True if another operation on a payment approved earlier has ended, too. */
   readonly isOperated: boolean;
   readonly capture: boolean;
+  /** True for a payment with a code, which its payer pays later. */
+  readonly isCode?: boolean;
   readonly operation: 'capture' | 'cancel' | 'refund';
   /** True if each capture is the last, so that the provider releases the rest. */
   readonly isFinal: boolean;
@@ -67,3 +74,16 @@ export const PLANS: fc.Arbitrary<Plan> = fc.record({
   actors: fc.subarray([...ACTORS], { minLength: 3 }),
   dies: fc.record({ actor: fc.constantFrom(...ACTORS), afterSteps: fc.nat(14) }),
 });
+
+/** The choices for a payment with a code. If it is made and operated on, it was paid earlier. */
+export const CODE_PLANS: fc.Arbitrary<Plan> = fc
+  .tuple(
+    PLANS,
+    fc.subarray([...CODE_ACTORS], { minLength: 3 }),
+    fc.record({ actor: fc.constantFrom(...CODE_ACTORS), afterSteps: fc.nat(14) }),
+    fc.constantFrom<Plan['operation']>('cancel', 'refund'),
+  )
+  .map(([plan, actors, dies, operation]) => ({
+    ...{ ...plan, isCode: true, capture: true, actors, dies, operation },
+    ...{ forgets: false, isFinal: false },
+  }));

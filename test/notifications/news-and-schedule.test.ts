@@ -9,8 +9,8 @@ import { getPayment } from '#src/payments/read/get-payment.ts';
 import type { Behaviour } from '../payments/ledger-provider.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { notified } from '../support/news.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 const REDIRECT: Outcome = {
   ...{
     kind: 'awaits_payer',

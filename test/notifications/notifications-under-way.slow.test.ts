@@ -1,11 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import { type CheckerDeps, checkDue, startChecker } from '#src/payments/check/checker.ts';
-import { routeNews } from '#src/payments/check/news.ts';
-import { insertNotification } from '#src/store/tables/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { bringNews } from '../support/bring-news.ts';
 import { dueInS, notify, pass, pays, saysWhatIsSo, statusOf } from './notified-payments.ts';
 
 /** The result of each notification, in the order in which they were settled. */
@@ -38,17 +36,7 @@ async function paidElsewhere(): Promise<Payment> {
     other.id,
   ]);
   pays(other);
-  const stored = await insertNotification(payments.database, {
-    ...{
-      connectionId: 'other',
-      deduplicationKey: randomUUID(),
-      body: Buffer.alloc(0),
-      query: '',
-      headers: '{}',
-    },
-    subjects: [{ transactionId: other.transactions?.id }],
-  });
-  for (const news of stored) await routeNews(payments.deps, news);
+  await bringNews(payments.deps, 'other', { transactionId: other.transactions?.id });
   return other;
 }
 

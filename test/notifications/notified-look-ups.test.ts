@@ -2,6 +2,7 @@ import { beforeEach, expect, it } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { MAX_SETTLED, readOpenNews, settleServed } from '#src/store/tables/open-news.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { earlier, lockWaits } from '../support/tables.ts';
 import {
@@ -18,7 +19,6 @@ import {
   saysWhatIsSo,
   startOver,
   statusOf,
-  UNKNOWN,
 } from './notified-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction, notification' });

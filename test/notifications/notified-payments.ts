@@ -1,18 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
-import type { Dispute } from '#src/connectors/port/dispute-report.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
-import { routeNews } from '#src/payments/check/news.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
-import { insertNotification } from '#src/store/tables/notifications.ts';
 import { payments } from '../payments/operated-payments.ts';
+import { bringNews, type Notified } from '../support/bring-news.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 import { earlier } from '../support/tables.ts';
 
 /* Payments that notifications report on. */
-
-export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
 /** Longer than any lease of these payments. */
 export const LEASE_S = 600;
@@ -53,19 +49,9 @@ export function checkAt(lookUp = saysWhatIsSo): () => Promise<number> {
 }
 
 /** Receives the given number of notifications about a payment. */
-export async function notify(
-  { transactions }: Payment,
-  times = 1,
-  told: { transactionId?: string | undefined; providerPaymentId?: string; dispute?: Dispute } = {},
-): Promise<void> {
+export async function notify({ transactions }: Payment, times = 1, told: Notified = {}): Promise<void> {
   for (let i = 0; i < times; i++) {
-    const stored = await insertNotification(payments.database, {
-      connectionId: 'ledger',
-      deduplicationKey: randomUUID(),
-      subjects: [{ transactionId: transactions?.id, ...told }],
-      ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
-    });
-    for (const news of stored) await routeNews(payments.deps, news);
+    await bringNews(payments.deps, 'ledger', { transactionId: transactions?.id, ...told });
   }
 }
 

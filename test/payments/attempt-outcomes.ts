@@ -1,37 +1,20 @@
-import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import {
   type Payment,
   Payment_Status,
-  ProviderDataSchema,
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { statesOf } from '#src/payments/model/states.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
+import { APPROVED, declined, PENDING, providerData, UNKNOWN } from '../support/outcomes.ts';
 import type { Call, Script } from './scripted-payments.ts';
 
-const providerData = create(ProviderDataSchema, { id: 'SCRIPTED', transactionId: 'ch_1' });
-export const APPROVED: Outcome = {
-  kind: 'approved',
-  providerData,
-  authorizationCode: 'A1B2C3',
-  retrievalReferenceNumber: '012345678901',
-};
 const REDIRECT: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://wallet.example/1' } };
-export const PENDING: Outcome = { kind: 'pending', providerData };
-export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 export const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'refused', because: 'unreachable' };
 const TURNED_AWAY: Outcome = { kind: 'not_sent', detail: 'refused by its answer', because: 'turned_away' };
-export const declined = (iso8583Code: string): Outcome => ({
-  kind: 'declined',
-  providerData,
-  iso8583Code,
-  advice: 'NONE',
-});
-
 /** A decline that forbids every other try, or the same one, whatever its code. */
 const advisedAgainst = (advice: 'NEVER' | 'REVOKED' | 'NEW_DATA' | 'AUTHENTICATE'): Outcome => ({
   kind: 'declined',

@@ -3,11 +3,11 @@ import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import type { Database } from '#src/store/engine/database.ts';
+import { claimAttempt } from '../support/claimed-rows.ts';
 import { notified } from '../support/news.ts';
-import { claimAttempt } from '../support/open-attempts.ts';
+import { APPROVED, providerData, UNKNOWN } from '../support/outcomes.ts';
 import { clock, onMovedClock } from '../support/process-clock.ts';
 import {
-  APPROVED,
   asked,
   connectionOf,
   database,
@@ -15,11 +15,9 @@ import {
   depsWith,
   makeDue,
   onOwnDatabase,
-  providerData,
   rowOf,
   seen,
   tables,
-  UNKNOWN,
 } from './recovery-under-test.ts';
 
 onOwnDatabase();

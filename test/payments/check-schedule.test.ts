@@ -11,6 +11,7 @@ import { getPayment } from '#src/payments/read/get-payment.ts';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { withAges } from '../support/database-clock.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 import { idOf, refund } from './requested-operations.ts';
@@ -39,7 +40,6 @@ const APPROVED: Outcome = {
 };
 const PENDING: Outcome = { kind: 'pending', providerData };
 const REDIRECT: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://wallet.example' } };
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
 /** Returns dependencies with which every transaction has this exact age by the database's clock. */
 function depsAt(ageMs: number): CheckDeps {

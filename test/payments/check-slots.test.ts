@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type CheckerDeps, checkDue, startChecker } from '#src/payments/check/checker.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
+import { claimAttempt, type OpenAttempt } from '../support/claimed-rows.ts';
 import { interleave } from '../support/interleave.ts';
-import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { APPROVED, PENDING, UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import {
-  APPROVED,
   answerOf,
   asked,
   connectionOf,
@@ -18,20 +18,16 @@ import {
   onOwnDatabase,
   openCount,
   pauseOf,
-  providerData,
   rowOf,
   setAge,
   standing,
   tables,
-  UNKNOWN,
   writeLate,
 } from './recovery-under-test.ts';
 
 onOwnDatabase();
 
 describe('an outcome that the provider has yet to decide', () => {
-  const PENDING: Outcome = { kind: 'pending', providerData };
-
   it('an undecided outcome is checked on the schedule until the provider reports it', async () => {
     const attempt = await claimAttempt(database, { vault: true });
     const deps = depsOf(PENDING);

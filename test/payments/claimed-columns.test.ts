@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { APPROVED } from '../support/outcomes.ts';
 import {
   ACCOUNT_ONE,
   CUSTOMER,
@@ -7,7 +8,7 @@ import {
   type RequestJson,
   walletPayment,
 } from '../support/payment-requests.ts';
-import { APPROVED, NOT_SENT } from './attempt-outcomes.ts';
+import { NOT_SENT } from './attempt-outcomes.ts';
 import { onScriptedPayments, payments, type Script } from './scripted-payments.ts';
 
 onScriptedPayments();

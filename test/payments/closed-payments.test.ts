@@ -79,10 +79,28 @@ describe('the cancel of a payment that awaits its payer', () => {
     expect(record.checkout?.sdkActionRequired).toBe(false);
     expect(asked).toMatchObject([{ transactionId: idOf(payment), close: true }]);
     expect(await standing(payment)).toBe(CLOSED);
-    expect(await payments.tables.query('SELECT check_at FROM transaction')).toEqual([
-      { check_at: null },
-      { check_at: null },
+  });
+
+  it('leaves one more check of the attempt, which finds money that came at the last moment', async () => {
+    const due = () =>
+      payments.tables.query('SELECT type, check_at IS NOT NULL AS due FROM transaction ORDER BY created_at');
+    const payment = await payments.pay(WALLET);
+    await cancel(payment);
+    expect(await due()).toEqual([
+      { type: 'PURCHASE', due: true },
+      { type: 'CANCEL', due: false },
     ]);
+    await checkAll();
+    expect(await standing(payment)).toBe(CLOSED);
+    expect((await due()).map((row) => row.due)).toEqual([false, false]);
+    const other = await payments.pay(WALLET);
+    await cancel(other);
+    payments.provider.payerPays(idOf(other));
+    await checkAll();
+    expect(await standing(other)).toBe(
+      'SUCCEEDED/APPROVED: PURCHASE SUCCEEDED SUCCEEDED, CANCEL SUCCEEDED SUCCEEDED',
+    );
+    expect(late).toContain(other.id);
   });
 
   it('is repeated without a key, and gets the first response', async () => {

@@ -8,11 +8,11 @@ import { getPayment } from '#src/payments/read/get-payment.ts';
 import { writeReport } from '#src/payments/write-change.ts';
 import { readSession } from '#src/store/tables/checkout-sessions.ts';
 import { interleave } from '../support/interleave.ts';
-import { signed } from '../support/news.ts';
+import { forgetNews, signed } from '../support/news.ts';
+import { APPROVED, PENDING } from '../support/outcomes.ts';
 import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { APPROVED, NOT_SENT, PENDING } from './attempt-outcomes.ts';
-import { forgetNews } from './kept-news.ts';
+import { NOT_SENT } from './attempt-outcomes.ts';
 import { onScriptedPayments, payments } from './scripted-payments.ts';
 
 /* A provider without look-up declines a payment, and later signs a report that the payment was approved. */

@@ -4,17 +4,15 @@ import { type Payment, ProviderDataSchema, Transaction_Status } from '#gen/payme
 import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { ProviderConnection, SignedOutcome } from '#src/connectors/port/connector.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
-import { routeNews } from '#src/payments/check/news.ts';
 import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { writeReport } from '#src/payments/write-change.ts';
-import { insertNotification } from '#src/store/tables/notifications.ts';
+import { bringNews } from '../support/bring-news.ts';
 import { interleave } from '../support/interleave.ts';
-import { notified, signed } from '../support/news.ts';
+import { checkOperations, forgetNews, notified, signed } from '../support/news.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import { alarms, capture, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
-import { checkOperations, forgetNews } from './kept-news.ts';
 import { payments } from './operated-payments.ts';
 import { idOf } from './requested-operations.ts';
 
@@ -272,19 +270,17 @@ it('two signed reports that arrive before one check are both applied', async () 
   const payment = await authorize();
   payments.provider.next.push('delays it');
   const operation = (await capture(payment)).record;
-  const subjects = [{ transactionId: idOf(operation) }];
+  const subject = { transactionId: idOf(operation) };
   const connection: ProviderConnection = {
     ...payments.provider.connection,
     lookUp: undefined,
     readNotification: async ({ body }) => ({
       ...{ kind: 'about', deduplicationKey: '' },
-      subjects: [{ ...subjects[0], signed: reportOf(operation, Buffer.from(body).toString() as Status) }],
+      subjects: [{ ...subject, signed: reportOf(operation, Buffer.from(body).toString() as Status) }],
     }),
   };
   for (const status of ['DONE', 'FAILED']) {
-    const told = { body: Buffer.from(status), query: '', headers: '{}' };
-    const news = { connectionId: 'ledger', deduplicationKey: status, subjects, ...told };
-    for (const stored of await insertNotification(payments.database, news)) await routeNews(deps, stored);
+    await bringNews(deps, 'ledger', subject, { deduplicationKey: status, body: Buffer.from(status) });
   }
   await payments.tables.query('UPDATE transaction SET check_at = now() WHERE id = $1', [idOf(operation)]);
   await checkDue({ ...deps, connections: () => new Map([['ledger', connection]]) });

@@ -3,15 +3,13 @@ import { expect, it } from 'vitest';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
-import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { notified } from '../support/news.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction, notification' });
-
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
 /** Refunds a whole payment, and runs a hook between the provider's refund and its response. */
 async function refundWhile(meanwhile: (transactionId: string) => Promise<unknown>) {

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { writeReport } from '#src/payments/write-change.ts';
 import { ConnectionLostError, DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
+import { APPROVED, UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE, cardPayment } from '../support/payment-requests.ts';
 import { clock } from '../support/process-clock.ts';
-import { APPROVED, UNKNOWN } from './attempt-outcomes.ts';
 import { LEASE_MARGIN_MS, onScriptedPayments, payments, type Script } from './scripted-payments.ts';
 
 const CARD = cardPayment();

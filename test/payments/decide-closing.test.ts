@@ -12,6 +12,7 @@ import {
   mustLookUp,
 } from '#src/payments/check/decide.ts';
 import type { TransactionRow } from '#src/payments/model/state.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 import { found } from './found-payment.ts';
 import { AMOUNT, APPROVED, approved, awaitingPayer, BASE_ID } from './model/kept-payment.ts';
 
@@ -22,7 +23,6 @@ const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', a
 const EXPIRED: Outcome = { kind: 'expired', providerData };
 const NOT_SENT: Outcome = { kind: 'not_sent', because: 'turned_away', detail: 'never happened' };
 const PENDING: Outcome = { kind: 'pending', providerData };
-const SILENCE: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
 /** A payment whose payer has yet to act, and the merchant's cancel that closes it; seen from one of the two. */
 function closing(
@@ -79,7 +79,7 @@ describe('a cancel of a payment whose payer has yet to act', () => {
 
   it.each([
     ['answers that the payer may still pay', PENDING, 'unchanged'],
-    ['does not answer', SILENCE, 'unanswered'],
+    ['does not answer', UNKNOWN, 'unanswered'],
   ])('a provider that %s is called again after the pause', (_what, outcome, result) => {
     const decision = { kind: 'nothing', result, checkInS: PAUSE_S, learned: outcome };
     expect(decide(closing('cancel'), { outcome }, TERMS)).toEqual(decision);
@@ -87,8 +87,8 @@ describe('a cancel of a payment whose payer has yet to act', () => {
 
   it('a cancel whose process died gets its response from its own check alone', () => {
     const died = { cancel: { awaitsResponse: true } };
-    expect(decide(closing('cancel', died), { outcome: SILENCE }, TERMS)).toMatchObject({ kind: 'close' });
-    expect(decide(closing('attempt', died), { outcome: SILENCE }, TERMS)).toMatchObject({ kind: 'nothing' });
+    expect(decide(closing('cancel', died), { outcome: UNKNOWN }, TERMS)).toMatchObject({ kind: 'close' });
+    expect(decide(closing('attempt', died), { outcome: UNKNOWN }, TERMS)).toMatchObject({ kind: 'nothing' });
   });
 });
 
@@ -110,7 +110,7 @@ describe('decisions at the edges', () => {
 
   it('an attempt that can be looked up gets its response when its outcome is known', () => {
     const unanswered = found(awaitingPayer(true), { awaitsResponse: true });
-    expect(decide(unanswered, { outcome: SILENCE }, TERMS)).toMatchObject({ kind: 'nothing' });
+    expect(decide(unanswered, { outcome: UNKNOWN }, TERMS)).toMatchObject({ kind: 'nothing' });
   });
 
   it('a signed report of a cancel may name any amount, since a cancel moves none', () => {

@@ -1,20 +1,15 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
-import {
-  Payment_Status,
-  PaymentSchema,
-  ProviderDataSchema,
-  Transaction_Category,
-} from '#gen/payments/v1/payment_pb.js';
+import { Payment_Status, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { alarmingOutcome, unknownOutcome } from '#src/connectors/kit/provider-answer.ts';
 import type { Instructions, Outcome } from '#src/connectors/port/outcome.ts';
 import { type CheckTerms, decide, type Found, isLastCheck } from '#src/payments/check/decide.ts';
 import { codePauseS } from '#src/payments/model/schedule.ts';
-import type { PaymentState, TransactionRow } from '#src/payments/model/state.ts';
+import type { PaymentState } from '#src/payments/model/state.ts';
 import { NO_LOOK_UP } from '#src/payments/model/waiting.ts';
 import { found } from './found-payment.ts';
-import { APPROVED, BASE_ID, claimed, learned } from './model/kept-payment.ts';
+import { AMOUNT, APPROVED, BASE_ID, begun, claimedCode, learned, OUR_PAGE } from './model/kept-payment.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -23,7 +18,6 @@ const NO_LOOK_UPS: CheckTerms = { ...TERMS, hasLookUp: false };
 
 const providerData = create(ProviderDataSchema);
 const UNTIL = new Date('2026-03-11T00:00:00Z');
-const OURS = 'https://pay.example/v1/payments/p/pay';
 const shown = (instructions: Instructions): Outcome => ({
   ...{ kind: 'awaits_payer', providerData, until: UNTIL, show: { instructions } },
 });
@@ -32,30 +26,6 @@ const PART: Outcome = { ...CODE, received: { minorUnits: 4_000n, currency: 'USD'
 const EXPIRED: Outcome = { kind: 'expired', providerData };
 const PENDING: Outcome = { kind: 'pending', providerData };
 const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE' };
-
-/** A payment with a local method that was just claimed. */
-function claimedCode(group: 'bankTransfer' | 'ticket' = 'bankTransfer'): PaymentState {
-  const state = claimed(true);
-  const [base] = state.transactions as [TransactionRow];
-  const detail = { kind: { case: group, value: { redirectUrl: OURS } } } as const;
-  const category = group === 'ticket' ? Transaction_Category.TICKET : Transaction_Category.BANK_TRANSFER;
-  const record = create(PaymentSchema, {
-    ...{
-      id: 'payment',
-      amount: { currency: 'USD' },
-      paymentMethod: { type: 'PIX', paymentMethodDetail: detail },
-    },
-    checkout: { sdkActionRequired: true },
-    transactionsHistory: [
-      { id: BASE_ID, type: 1, status: 2, category, paymentMethod: { type: 'PIX', detail } },
-    ],
-  });
-  return {
-    ...state,
-    record,
-    transactions: [{ ...base, methodKind: 'PAYER_CODE', providerPaymentId: undefined }],
-  };
-}
 
 const applied = (state: PaymentState, outcome: Outcome) =>
   learned(state, { kind: 'outcome', transactionId: BASE_ID, outcome, pauseS: 5 });
@@ -71,6 +41,24 @@ const alarmsOf = (state: PaymentState, outcome: Outcome) => {
 
 /** A code whose creation has no known outcome. */
 const UNSEEN = applied(claimedCode(), unknownOutcome('cut off')).state;
+
+describe('the end of a code', () => {
+  const untilOf = (outcome: Outcome, state: PaymentState) => {
+    const { change } = applied(state, outcome);
+    return typeof change === 'string' ? change : change.transaction?.payerUntil;
+  };
+
+  it('is stored if the provider names another than the expected one', () => {
+    expect(untilOf(CODE, claimedCode())).toEqual(UNTIL);
+    expect(untilOf({ ...PART, until: new Date(+UNTIL + 1_001) } as Outcome, created())).toEqual(
+      new Date(+UNTIL + 1_001),
+    );
+  });
+
+  it.each([-1_000, 0, 1_000])('is not stored again if it is the expected one, %i ms later', (ms) => {
+    expect(untilOf({ ...PART, until: new Date(+UNTIL + ms) } as Outcome, created())).toBeUndefined();
+  });
+});
 
 describe('the check of a code', () => {
   it.each([
@@ -163,6 +151,8 @@ describe('the check of a code', () => {
       alarmingOutcome('the payer can still pay 30 days after the end, according to the provider'),
     );
     expect(learnedAt(HOUR_MS + 30 * DAY_MS - 1)).toEqual(CODE);
+    const paid = decide(open(HOUR_MS + 30 * DAY_MS), { outcome: APPROVED }, TERMS);
+    expect(paid).toMatchObject({ kind: 'write', learned: APPROVED });
   });
 });
 
@@ -177,8 +167,8 @@ describe('the record of a local method', () => {
     expect(value).toMatchObject({
       ...{
         paymentInstruction: '000201',
-        providerImage: `${OURS}/qr.svg`,
-        redirectUrl: OURS,
+        providerImage: `${OUR_PAGE}/qr.svg`,
+        redirectUrl: OUR_PAGE,
         documentUrl: '',
       },
     });
@@ -198,7 +188,7 @@ describe('the record of a local method', () => {
         beneficiaryName: 'Shop',
         reference: '77',
       },
-      ...{ documentUrl: document, redirectUrl: OURS },
+      ...{ documentUrl: document, redirectUrl: OUR_PAGE },
     });
     expect(detailOf(created(shown(account)))).not.toHaveProperty('providerImage');
   });
@@ -261,6 +251,16 @@ describe('the money of a transfer', () => {
       alarmsOf(created(PART), APPROVED),
       alarmsOf(created(), EXPIRED),
     ]).toEqual([undefined, undefined, undefined]);
+  });
+
+  it('raises an alarm, and stays known, if too little arrived before a cancel closed the payment', () => {
+    const canceled = begun(created(), 'CANCEL', AMOUNT, 'cancel');
+    const part: Outcome = { ...EXPIRED, received: { minorUnits: 4_000n, currency: 'USD' } };
+    expect(alarmsOf(canceled, part)).toEqual(['underpaid']);
+    expect(alarmsOf(canceled, EXPIRED)).toBeUndefined();
+    const { record } = applied(canceled, part).state;
+    expect(record.status).toBe(Payment_Status.CANCELED);
+    expect(record.transactionsHistory.map((one) => one.providerData?.amountReceived)).toContain('40.00');
   });
 
   it('raises an alarm if it arrived after the end', () => {

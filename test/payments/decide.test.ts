@@ -15,6 +15,7 @@ import {
 import type { OperationType } from '#src/payments/model/books.ts';
 import type { PaymentState, TransactionRow } from '#src/payments/model/state.ts';
 import { NO_LOOK_UP } from '#src/payments/model/waiting.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 import { found } from './found-payment.ts';
 import { AMOUNT, APPROVED, approved, begun, claimed, learned } from './model/kept-payment.ts';
 
@@ -26,7 +27,6 @@ const NEWS: CheckTerms = { ...TERMS, hasNews: true };
 const NO_LOOK_UPS: CheckTerms = { ...TERMS, hasLookUp: false };
 
 const providerData = create(ProviderDataSchema);
-const SILENCE: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 const ALARM = alarmingOutcome('the amount differs');
 const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', advice: 'NONE' };
 const EXPIRED: Outcome = { kind: 'expired', providerData };
@@ -118,7 +118,7 @@ describe('after the look-up of an attempt', () => {
   table([
     ['an approval is written', open, APPROVED, 'write base approved never (approved)'],
     ['an attempt that was never sent is written', open, NOT_SENT, 'write base not_sent never (not_sent)'],
-    ['nothing is known of a silent provider', open, SILENCE, 'nothing unanswered 5 (unknown)'],
+    ['nothing is known of a silent provider', open, UNKNOWN, 'nothing unanswered 5 (unknown)'],
     ['an alarm is an answer that changes nothing', open, ALARM, 'nothing unchanged 5 (unknown!)'],
     [
       'an authorization that is captured already is written, then looked up again',
@@ -186,7 +186,7 @@ describe('after the look-up of a payment whose payer must act', () => {
     [
       'silence never ends a payment',
       away({ ageMs: 3_630_000 }),
-      SILENCE,
+      UNKNOWN,
       'nothing unanswered 1815 (unknown)',
     ],
     [
@@ -199,7 +199,7 @@ describe('after the look-up of a payment whose payer must act', () => {
     [
       'a payer who returned to a provider without look-up may have paid',
       away({ ageMs: 3_630_000 }),
-      SILENCE,
+      UNKNOWN,
       'write base pending never (unknown)',
       NO_LOOK_UPS,
     ],
@@ -211,11 +211,11 @@ describe('after the look-up of an operation', () => {
   const open = (over: Partial<TransactionRow> = {}) => found(refunding, over, 'operation');
   table([
     ['its success is written', open(), APPROVED, 'write operation approved never (approved)'],
-    ['silence leaves it open', open(), SILENCE, 'nothing unanswered 5 (unknown)'],
+    ['silence leaves it open', open(), UNKNOWN, 'nothing unanswered 5 (unknown)'],
     [
       'its caller gets a response even while it is unknown',
       open({ awaitsResponse: true }),
-      SILENCE,
+      UNKNOWN,
       'write operation unknown never (unknown)',
     ],
     [
@@ -314,8 +314,8 @@ describe('after the look-up of an authorization', () => {
       APPROVED,
       `nothing unchanged ${day(6)} (approved)`,
     ],
-    ['silence is repeated within the hour', held(), SILENCE, `nothing unchanged ${HOUR_S} (unknown)`],
-    ['silence leaves the news open', held(), SILENCE, `nothing unanswered ${HOUR_S} (unknown)`, NEWS],
+    ['silence is repeated within the hour', held(), UNKNOWN, `nothing unchanged ${HOUR_S} (unknown)`],
+    ['silence leaves the news open', held(), UNKNOWN, `nothing unanswered ${HOUR_S} (unknown)`, NEWS],
     ['after its term, it is released', held(PAST_TERM), APPROVED, 'release (-)'],
     [
       'its release ends it',
@@ -338,7 +338,7 @@ describe('after the look-up of an authorization', () => {
     [
       'silence releases nothing, even after its term',
       held(PAST_TERM),
-      SILENCE,
+      UNKNOWN,
       `nothing unchanged ${HOUR_S} (unknown)`,
     ],
     [
@@ -374,7 +374,7 @@ describe('after the look-up of an authorization', () => {
     [
       'after a capture found in totals, it is looked up even once it is over',
       takenElsewhere,
-      SILENCE,
+      UNKNOWN,
       `nothing unchanged ${HOUR_S} (unknown)`,
     ],
   ]);

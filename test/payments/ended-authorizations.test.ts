@@ -15,9 +15,8 @@ import { getPayment } from '#src/payments/read/get-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { interleave } from '../support/interleave.ts';
-import { notified, signed } from '../support/news.ts';
+import { checkOperations, forgetNews, notified, signed } from '../support/news.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { checkOperations, forgetNews } from './kept-news.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 import * as requested from './requested-operations.ts';
 

@@ -6,8 +6,8 @@ import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
+import { checkOperations, lookAgain } from '../support/news.ts';
 import { alarms, capture, deps, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
-import { checkOperations, lookAgain } from './kept-news.ts';
 import { payments } from './operated-payments.ts';
 import { idOf } from './requested-operations.ts';
 

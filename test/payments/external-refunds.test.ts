@@ -6,13 +6,12 @@ import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { reportDispute } from '#src/payments/check/check-transaction.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
-import { notified } from '../support/news.ts';
+import { checkOperations, leaveOperations, lookAgain, notified } from '../support/news.ts';
+import { APPROVED } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { earlier, wantEveryEvent } from '../support/tables.ts';
 import { alarms, deps, news, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
-import { checkOperations, leaveOperations, lookAgain } from './kept-news.ts';
 import { payments } from './operated-payments.ts';
-import { APPROVED } from './recovery-under-test.ts';
 import { idOf } from './requested-operations.ts';
 
 onPaymentsElsewhere();

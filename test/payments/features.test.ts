@@ -1,11 +1,17 @@
-import { create } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ConnectionConfigSchema } from '#gen/payments/config/catalogue_pb.js';
 import { type BrowserInfo, BrowserInfoSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
+import {
+  CardDataInputSchema,
+  CardDataSchema,
+  StoredCredentialsSchema,
+  ThreeDSecureSchema,
+} from '#gen/payments/v1/payment_method_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { CardOptions } from '#src/connectors/port/attempt.ts';
-import { CARDS_ONLY, type Capabilities } from '#src/connectors/port/capabilities.ts';
+import { CARDS_ONLY, type Capabilities, SECURITY_CODE } from '#src/connectors/port/capabilities.ts';
+import type { CardSource } from '#src/payments/method/card-source.ts';
 import {
   describeLack,
   featuresAsked,
@@ -15,6 +21,7 @@ import {
   notOffered,
 } from '#src/payments/method/features.ts';
 import type { RequestedMethod } from '#src/payments/method/payment-method.ts';
+import type { StoredToken } from '#src/store/tables/one-time-tokens.ts';
 import { CARD_OPTIONS } from '../connectors/attempts.ts';
 
 const card = (options: Partial<CardOptions>): RequestedMethod => ({
@@ -99,6 +106,39 @@ describe('lacksOf', () => {
     expect(lacksOf(card({}), needs)).toEqual([]);
     const cannot = { ...needs, externalThreeDSecure: false };
     expect(lacksOf(card({ threeDSecure }), cannot)).toMatchObject([{ field: `${CARD}.three_d_secure` }]);
+  });
+
+  it('lacksOf names what a connection needs of every card and its payer', () => {
+    const needs: Capabilities = {
+      ...ALL,
+      missingForCards: ({ payer, hasSecurityCode }) => [
+        ...(payer?.email ? [] : ['customer_payer.email']),
+        ...(hasSecurityCode ? [] : [SECURITY_CODE]),
+      ],
+    };
+    const lacking = (method: RequestedMethod, can = needs) => lacksOf(method, can).map(({ field }) => field);
+    const withCard = (source: CardSource): RequestedMethod =>
+      ({ ...card({}), by: 'card', card: source }) as RequestedMethod;
+    const sent = (securityCode: string) =>
+      withCard({ source: 'sent', input: create(CardDataInputSchema, { securityCode }) });
+    const token = (securityCodeLength: number) => {
+      const data = toBinary(CardDataSchema, create(CardDataSchema, { securityCodeLength }));
+      return withCard({ source: 'token', token: { card: data } as StoredToken });
+    };
+    const both = ['customer_payer.email', SECURITY_CODE];
+    expect(lacking(card({}))).toEqual(both);
+    expect(lacking(withCard({ source: 'stored', stored: undefined, securityCode: '123' }))).toEqual([
+      both[0],
+    ]);
+    expect([lacking(sent('')), lacking(sent('123'))]).toEqual([both, [both[0]]]);
+    expect([lacking(token(0)), lacking(token(3))]).toEqual([both, [both[0]]]);
+    expect(lacking(withCard({ source: 'token', token: undefined }))).toEqual([both[0]]);
+    expect(lacking(PAGE)).toEqual([]);
+    expect(lacking(card({}), { ...needs, methods: ['PAYER_PAGE'] })).toEqual(['payment_method.type']);
+    const email = create(CreatePaymentRequestSchema, { customerPayer: { email: 'ana@example.com' } });
+    expect(lacksFor(sent('123'), email, needs, 0)).toEqual([]);
+    const error = notOffered(lacksOf(card({}), needs));
+    expect(error.fields).toMatchObject(both.map((field) => ({ field, code: 'REQUIRED' })));
   });
 
   it('a wallet that pays with a token lacks it, unless it was enrolled', () => {

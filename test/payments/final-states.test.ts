@@ -6,9 +6,8 @@ import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { isAlarm } from '#src/payments/model/contradiction.ts';
-import { notified, payerDid, signed } from '../support/news.ts';
+import { forgetNews, notified, payerDid, signed } from '../support/news.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { forgetNews } from './kept-news.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 
 const DAY_MS = 86_400_000;

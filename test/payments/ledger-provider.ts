@@ -37,6 +37,12 @@ export type LedgerProvider = {
   readonly moved: string[];
   /** The payer of a redirect pays, even after it was closed. */
   payerPays(transactionId: string): void;
+  /** The payer of a code pays, even after it has run out. @returns false if nobody can pay it. */
+  paysCode(transactionId: string): boolean;
+  /** A code that nobody has paid runs out. */
+  endsCode(transactionId: string): void;
+  /** Returns true if a code can still be paid, apart from late money. */
+  isPayable(transactionId: string): boolean;
   /** The merchant captures or refunds at the provider itself. */
   elsewhere(transactionId: string, made: { readonly captured?: bigint; readonly refunded?: bigint }): void;
   /** Performs the delayed calls. */
@@ -53,6 +59,26 @@ const ALL: Capabilities = {
   refunds: 'several',
   cancel: true,
   close: true,
+  localMethods: {
+    PIX: {
+      ...{
+        countries: ['CO'],
+        currencies: ['USD'],
+        needs: [],
+        expiry: { default: 60, least: 1, greatest: 600 },
+      },
+      ...{ refunds: 'several', close: true },
+    },
+    OXXO: {
+      ...{
+        countries: ['CO'],
+        currencies: ['USD'],
+        needs: [],
+        expiry: { default: 60, least: 1, greatest: 600 },
+      },
+      ...{ refunds: 'none', close: false },
+    },
+  },
 };
 const told = { providerData: create(ProviderDataSchema) };
 
@@ -69,6 +95,8 @@ function done(id: string): Outcome {
 
 const REDIRECT: Outcome = { kind: 'awaits_payer', ...told, show: { page: 'https://wallet.example/pay' } };
 
+const CODE: Outcome = { kind: 'awaits_payer', ...told, show: { instructions: { text: '000201' } } };
+
 /**
  * Opens a provider that keeps its own books. It never takes more than it should: a call that breaks
  * its books throws and fails the test.
@@ -79,6 +107,7 @@ export function ledgerProvider(): LedgerProvider {
   const delayed: (() => void)[] = [];
   const late: (() => void)[] = [];
   const away = new Map<string, () => void>();
+  const codes = new Map<string, bigint>();
   const closed = new Set<string>();
   const moved: string[] = [];
   const next: Behaviour[] = [];
@@ -126,9 +155,34 @@ export function ledgerProvider(): LedgerProvider {
     }
   }
 
+  function charge(id: string, authorized: bigint, isCapture: boolean): void {
+    charges.set(id, {
+      ...{ authorized, captured: isCapture ? authorized : 0n, refunded: 0n, released: false },
+      outside: { captured: 0n, refunded: 0n },
+    });
+  }
+
+  /** Makes a code, which takes no money. */
+  function makeCode(id: string, amount: bigint): Outcome {
+    if (closed.has(id)) return { kind: 'unknown', detail: 'closed', providerData: undefined };
+    const make = () => {
+      codes.set(id, amount);
+      results.set(id, CODE);
+    };
+    const behaviour = next.shift() ?? 'does it';
+    if (behaviour === 'refuses it') return { kind: 'not_sent', because: 'turned_away', detail: '400' };
+    if (behaviour === 'is reached late') late.push(make);
+    else if (behaviour !== 'never hears of it') make();
+    const isLost = ['does it, unanswered', 'never hears of it', 'is reached late'].includes(behaviour);
+    return isLost ? { kind: 'unknown', detail: 'reset', providerData: undefined } : CODE;
+  }
+
   async function lookUp({ transactionId, close }: LookUp): Promise<Outcome> {
     const known = results.get(transactionId);
-    if (known?.kind === 'awaits_payer' && close) results.set(transactionId, { kind: 'expired', ...told });
+    if (known?.kind === 'awaits_payer' && close) {
+      results.set(transactionId, { kind: 'expired', ...told });
+      if (known === CODE) closed.add(transactionId);
+    }
     if (known) return withTotals(transactionId, results.get(transactionId) ?? known);
     if (!close) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
     closed.add(transactionId);
@@ -146,18 +200,15 @@ export function ledgerProvider(): LedgerProvider {
     capabilities: ALL,
     deadlineMs: 1_000,
     async pay({ transactionId, money, method }) {
+      if (method.by === 'payer' && method.show === 'instructions') {
+        return makeCode(transactionId, money.minorUnits);
+      }
       if (method.by === 'payer') {
         results.set(transactionId, REDIRECT);
         return REDIRECT;
       }
       const isCapture = method.by !== 'card' || method.capture;
-      return take(transactionId, 'pay', () => {
-        const captured = isCapture ? money.minorUnits : 0n;
-        charges.set(transactionId, {
-          ...{ authorized: money.minorUnits, captured, refunded: 0n, released: false },
-          outside: { captured: 0n, refunded: 0n },
-        });
-      });
+      return take(transactionId, 'pay', () => charge(transactionId, money.minorUnits, isCapture));
     },
     async capture({ transactionId, money, payment, isFinal }) {
       return take(transactionId, 'capture', () => {
@@ -196,6 +247,19 @@ export function ledgerProvider(): LedgerProvider {
       away.get(transactionId)?.();
       results.set(transactionId, done(transactionId));
     },
+    paysCode(id) {
+      const amount = codes.get(id);
+      const isOver = charges.has(id) || closed.has(id) || amount === undefined;
+      if (isOver) return false;
+      charge(id, amount, true);
+      moved.push(`pay ${id}`);
+      results.set(id, done(id));
+      return true;
+    },
+    endsCode(id) {
+      if (results.get(id) === CODE) results.set(id, { kind: 'expired', ...told });
+    },
+    isPayable: (id) => results.get(id) === CODE,
     elsewhere(transactionId, { captured = 0n, refunded = 0n }) {
       const charge = chargeOf(transactionId);
       charge.captured += captured;

@@ -213,6 +213,13 @@ describe('the expiry of a code', () => {
     expect(ms).toBe(expected && Date.parse(expected));
   });
 
+  it('where the provider counts days, the least and the greatest time are within the range', () => {
+    const end = Date.parse('2026-03-12T23:59:59-03:00');
+    const [least, greatest] = [BOLETO.expiry.least * 60_000, BOLETO.expiry.greatest * 60_000];
+    expect([0, 1].map((later) => expiryOf(BOLETO, end, end - least + later))).toEqual([end, undefined]);
+    expect([0, 1].map((later) => expiryOf(BOLETO, end + later, end - greatest))).toEqual([end, undefined]);
+  });
+
   it('counts the days of a zone whose clocks change', () => {
     const changing = { ...BOLETO, expiresWithDayIn: 'America/Santiago' };
     // On 2026-04-05 at midnight, Chile's clocks go back an hour.

@@ -3,12 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { ConnectionLostError, DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { runs } from '../support/fixed-seed.ts';
+import { APPROVED, declined } from '../support/outcomes.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import { clock } from '../support/process-clock.ts';
 import {
-  APPROVED,
   arbScript,
-  declined,
   endStates,
   expectedOutcomes,
   expectNoSecondCharge,

@@ -5,6 +5,7 @@ import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { statesOf } from '#src/payments/model/states.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { runs } from '../support/fixed-seed.ts';
+import { APPROVED, declined, PENDING, UNKNOWN } from '../support/outcomes.ts';
 import {
   ACCOUNT_ONE,
   cardPayment,
@@ -14,18 +15,14 @@ import {
 } from '../support/payment-requests.ts';
 import { clock } from '../support/process-clock.ts';
 import {
-  APPROVED,
   arbScript,
-  declined,
   endStates,
   expectedOutcomes,
   expectNoSecondCharge,
   NOT_SENT,
-  PENDING,
   reportedOf,
   shownOf,
   TOLD,
-  UNKNOWN,
 } from './attempt-outcomes.ts';
 import { isOpen, onScriptedPayments, payments } from './scripted-payments.ts';
 

@@ -1,8 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '#src/clock.ts';
-import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
-import type { ProviderConnection } from '#src/connectors/port/connector.ts';
-import type { Outcome } from '#src/connectors/port/outcome.ts';
 import {
   answerUnaskable,
   describeUnaskable,
@@ -12,51 +9,21 @@ import {
   watchOpenOutcomes,
 } from '#src/payments/check/open-outcomes.ts';
 import { takeDue } from '#src/store/engine/checks.ts';
-import type { Database } from '#src/store/engine/database.ts';
 import { findByKey } from '#src/store/tables/payment-keys.ts';
-import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { claimAttempt, type OpenAttempt } from '../support/claimed-rows.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { silentConnection } from '../support/silent-connection.ts';
 import { RESPONSES, shownUnder } from '../support/stored-responses.ts';
-import { earlier, openTables, type Tables } from '../support/tables.ts';
+import { earlier } from '../support/tables.ts';
 
-let test: TestDatabase;
-let database: Database;
-let tables: Tables;
 let counted: OpenOutcomes[];
 let told: UnaskableOutcomes[];
 
-beforeAll(async () => {
-  test = await createTestDatabase();
-  database = openTestDatabase(test.url, 4);
-  tables = await openTables(test.url);
-  await tables.query('INSERT INTO account (id, name) VALUES ($1, $2)', [ACCOUNT_ONE, 'Open outcomes']);
-});
-beforeEach(async () => {
-  await tables.query('TRUNCATE payment, transaction, vaulted_token');
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
+beforeEach(() => {
   [counted, told] = [[], []];
-});
-afterAll(async () => {
-  await tables?.close();
-  await database?.close();
-  await test?.drop();
-});
-
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
-
-const connectionOf = (identity: string, lookUp?: ProviderConnection['lookUp']): ProviderConnection => ({
-  identity,
-  capabilities: CARDS_ONLY,
-  capture: undefined,
-  cancel: undefined,
-  refund: undefined,
-  complete: undefined,
-  readNotification: undefined,
-  pay: () => Promise.reject(new Error('nothing is sent')),
-  lookUp,
-  probe: undefined,
-  deadlineMs: 1_000,
-  close: async () => {},
 });
 
 /** A replica with the connections `scripted`, and `mute`, which has no look-up. */
@@ -68,8 +35,8 @@ const deps = (): OpenOutcomesDeps => ({
   schedule: { leaseMarginMs: 1_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
   connections: () =>
     new Map([
-      ['scripted', connectionOf('scripted', async () => UNKNOWN)],
-      ['mute', connectionOf('scripted')],
+      ['scripted', silentConnection({ lookUp: async () => UNKNOWN })],
+      ['mute', silentConnection()],
     ]),
   openOutcomes: {
     counted: (outcomes) => counted.push(outcomes),

@@ -58,6 +58,8 @@ export type OperatedPayments = {
 type PayOptions = {
   readonly capture?: boolean;
   readonly wallet?: boolean;
+  /** Pays with a code of this local method. */
+  readonly code?: 'PIX' | 'OXXO';
   readonly keepsCard?: boolean;
   readonly customerId?: string;
 };
@@ -91,6 +93,10 @@ export async function openOperatedPayments(opened: Database, tables: Tables): Pr
   const catalogue = create(CatalogueSchema, {
     paymentMethodTypes: [
       { type: 'WALLET', category: Transaction_Category.WALLET, workflows: [Payment_Workflow.REDIRECT] },
+      ...[
+        { type: 'PIX', category: Transaction_Category.BANK_TRANSFER, workflows: [Payment_Workflow.REDIRECT] },
+        { type: 'OXXO', category: Transaction_Category.TICKET, workflows: [Payment_Workflow.REDIRECT] },
+      ],
       { type: 'CARD', category: Transaction_Category.CARD, workflows: [Payment_Workflow.DIRECT] },
     ],
     connections: [{ id: 'ledger', name: 'Ledger', providerId: 'LEDGER' }],
@@ -138,11 +144,12 @@ export async function openOperatedPayments(opened: Database, tables: Tables): Pr
 
   async function payAs(
     payer: Caller,
-    { capture = true, wallet = false, keepsCard = false, customerId = '' }: PayOptions = {},
+    { capture = true, wallet = false, code, keepsCard = false, customerId = '' }: PayOptions = {},
   ) {
     const amount = { currency: 'USD', value: '100.00' };
-    const json = wallet
-      ? withField(withField(walletPayment(), 'amount', amount), 'payment_method.type', 'WALLET')
+    const type = code ?? (wallet ? 'WALLET' : undefined);
+    const json = type
+      ? withField(withField(walletPayment(), 'amount', amount), 'payment_method', { type })
       : withField(withField(cardPayment(), 'amount', amount), 'payment_method.detail.card.capture', capture);
     const keeping = withField(json, 'payment_method.vault_on_success', keepsCard);
     const asked = withField(keeping, 'customer_payer.id', customerId);

@@ -5,10 +5,9 @@ import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
-import { notified, signed } from '../support/news.ts';
+import { forgetNews, notified, signed } from '../support/news.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import { alarms, capture, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
-import { forgetNews } from './kept-news.ts';
 import { payments } from './operated-payments.ts';
 
 /* A provider reports an operation with another amount than was requested: in a signed report, or in a look-up. */

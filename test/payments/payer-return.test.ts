@@ -11,6 +11,7 @@ import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type Checker, checkDue, type Handed, startChecker } from '#src/payments/check/checker.ts';
 import { callbackAddress, closePayment, returnPayer } from '#src/payments/check/payer-return.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { earlier } from '../support/tables.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
@@ -19,7 +20,6 @@ import { idOf } from './requested-operations.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
 /** Every look-up that a return prompted, in order. */
 let asked: LookUp[];

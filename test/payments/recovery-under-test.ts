@@ -1,8 +1,7 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { beforeEach } from 'vitest';
-import { type Payment, PaymentSchema, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { systemClock } from '#src/clock.ts';
-import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
 import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { CheckerDeps } from '#src/payments/check/checker.ts';
@@ -10,21 +9,11 @@ import { decodeRecord } from '#src/payments/stored-record.ts';
 import { type Reported, type WriteDeps, writeOwnOutcome, writeReport } from '#src/payments/write-change.ts';
 import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
-import type { OpenAttempt } from '../support/open-attempts.ts';
+import type { OpenAttempt } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase as openOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { silentConnection } from '../support/silent-connection.ts';
 import { RESPONSES, shownUnder } from '../support/stored-responses.ts';
-
-export const providerData = create(ProviderDataSchema, { id: 'SCRIPTED', transactionId: 'ch_1' });
-export const APPROVED: Outcome = {
-  kind: 'approved',
-  providerData,
-  authorizationCode: 'A1B2C3',
-  retrievalReferenceNumber: '012345678901',
-};
-export const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51', advice: 'NONE' };
-export const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
-export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
 export { database, tables };
 /** Every look-up, in order. */
@@ -49,24 +38,13 @@ type Says = Outcome | ((query: LookUp) => Promise<Outcome>);
 
 /** A connection that offers look-ups. */
 export function connectionOf(says: Says, over: Partial<ProviderConnection> = {}): ProviderConnection {
-  return {
-    identity: 'scripted',
-    capabilities: CARDS_ONLY,
-    capture: undefined,
-    cancel: undefined,
-    refund: undefined,
-    complete: undefined,
-    readNotification: undefined,
-    pay: () => Promise.reject(new Error('the checker never sends')),
+  return silentConnection({
     lookUp: async (query: LookUp) => {
       asked.push(query);
       return typeof says === 'function' ? says(query) : says;
     },
-    probe: undefined,
-    deadlineMs: 1_000,
-    close: async () => {},
     ...over,
-  };
+  });
 }
 
 /** The checker with these connections. */

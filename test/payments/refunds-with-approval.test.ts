@@ -3,10 +3,10 @@ import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { writeReport } from '#src/payments/write-change.ts';
+import { APPROVED, UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { alarms, deps, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
-import { APPROVED } from './recovery-under-test.ts';
 import { idOf } from './requested-operations.ts';
 
 onPaymentsElsewhere();
@@ -50,9 +50,8 @@ describe('a refund made at the provider itself', () => {
     async (what) => {
       const { connection } = payments.provider;
       const told = { ...APPROVED, totals: { captured: 10_000n, refunded: 2_500n } } as Outcome;
-      const silence: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
       let asked = 0;
-      const lookUp = async () => (++asked === 2 ? silence : told);
+      const lookUp = async () => (++asked === 2 ? UNKNOWN : told);
       if (what === 'is unknown') payments.provider.next.push('does it, unanswered');
       const payment = await payments.pay({ wallet: what === 'was open' });
       const connections = () => new Map([['ledger', { ...connection, lookUp }]]);

@@ -9,12 +9,12 @@ import { findTransaction } from '#src/payments/check/check-transaction.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import type { Release } from '#src/payments/check/decide.ts';
 import { releaseAuthorization } from '#src/payments/check/look-up-transaction.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 import { withClockAhead } from '../support/process-clock.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 import * as requested from './requested-operations.ts';
 
 const providerData = create(ProviderDataSchema);
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 const ENDED: Outcome = { kind: 'expired', providerData };
 const DONE: Outcome = {
   ...{ kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' },

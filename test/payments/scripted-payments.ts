@@ -32,6 +32,7 @@ import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ENROLLED_WALLET, type RequestJson } from '../support/payment-requests.ts';
 import { onMovedClock } from '../support/process-clock.ts';
+import { silentConnection } from '../support/silent-connection.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Tables } from '../support/tables.ts';
 
@@ -264,36 +265,25 @@ function truthOf({ truth }: Script): Outcome {
 
 function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map<string, ProviderConnection> {
   const closed = new Set<string>();
-  const connectionOf = (connectionId: string, outcome: Outcome): ProviderConnection => ({
-    identity: connectionId,
-    slots: script.slots?.get(connectionId),
-    capabilities: {
-      ...CARDS_ONLY,
-      methods: ['CARD', 'WALLET'],
-      ...script.capabilities?.[connectionId],
-    },
-    capture: undefined,
-    cancel: undefined,
-    refund: undefined,
-    complete: undefined,
-    readNotification: undefined,
-    async pay({ transactionId }: PaymentAttempt) {
-      const [stood] = await tables.query(STOOD, [transactionId]);
-      // Another request used this key: nothing is charged, and nothing else is known.
-      if (closed.has(transactionId)) return { kind: 'unknown', detail: 'closed', providerData: undefined };
-      calls.push({ connectionId, transactionId, outcome, stood });
-      return script.aroundCall ? script.aroundCall(connectionId, async () => outcome) : outcome;
-    },
-    async lookUp({ transactionId, close }: LookUp) {
-      const call = calls.find((one) => one.transactionId === transactionId);
-      if (call) return isOpen(outcome) ? truthOf(script) : outcome;
-      if (!close) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
-      closed.add(transactionId);
-      return { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
-    },
-    probe: undefined,
-    deadlineMs: 1_000,
-    close: async () => {},
-  });
+  const connectionOf = (connectionId: string, outcome: Outcome): ProviderConnection =>
+    silentConnection({
+      identity: connectionId,
+      slots: script.slots?.get(connectionId),
+      capabilities: { ...CARDS_ONLY, methods: ['CARD', 'WALLET'], ...script.capabilities?.[connectionId] },
+      async pay({ transactionId }: PaymentAttempt) {
+        const [stood] = await tables.query(STOOD, [transactionId]);
+        // Another request used this key: nothing is charged, and nothing else is known.
+        if (closed.has(transactionId)) return { kind: 'unknown', detail: 'closed', providerData: undefined };
+        calls.push({ connectionId, transactionId, outcome, stood });
+        return script.aroundCall ? script.aroundCall(connectionId, async () => outcome) : outcome;
+      },
+      async lookUp({ transactionId, close }: LookUp) {
+        const call = calls.find((one) => one.transactionId === transactionId);
+        if (call) return isOpen(outcome) ? truthOf(script) : outcome;
+        if (!close) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
+        closed.add(transactionId);
+        return { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
+      },
+    });
   return new Map(script.outcomes.map((outcome, i) => [`t${i + 1}`, connectionOf(`t${i + 1}`, outcome)]));
 }

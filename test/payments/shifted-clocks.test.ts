@@ -4,16 +4,15 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
 import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
-import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 import { withClockAhead } from '../support/process-clock.ts';
 import { older } from '../support/tables.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
 /** Every look-up, in order. */
 let asked: LookUp[];

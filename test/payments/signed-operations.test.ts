@@ -1,19 +1,17 @@
-import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
-import { routeNews } from '#src/payments/check/news.ts';
 import { writeReport } from '#src/payments/write-change.ts';
-import { insertNotification } from '#src/store/tables/notifications.ts';
+import { bringNews } from '../support/bring-news.ts';
 import { interleave } from '../support/interleave.ts';
+import { APPROVED } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { alarms, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
 import { ledgerReference } from './ledger-provider.ts';
 import { payments } from './operated-payments.ts';
-import { APPROVED } from './recovery-under-test.ts';
 import { idOf } from './requested-operations.ts';
 
 /* Captures and refunds made at a provider without look-up, as its notifications report them. */
@@ -45,11 +43,7 @@ async function sign(
   const transactionId = idOf(payment);
   const told = { outcome, minorUnits, currency, operation, paidReference: paid };
   const body = Buffer.from(`${signed.push({ transactionId, signed: told }) - 1}`);
-  const stored = await insertNotification(on.database, {
-    ...{ connectionId: 'ledger', deduplicationKey: randomUUID(), subjects: [{ transactionId }] },
-    ...{ body, query: '', headers: '{}' },
-  });
-  for (const news of stored) await routeNews(on, news);
+  await bringNews(on, 'ledger', { transactionId }, { body });
   return check(on);
 }
 

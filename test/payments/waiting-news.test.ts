@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Dispute } from '#src/connectors/port/dispute-report.ts';
-import { notified } from '../support/news.ts';
+import { lookAgain, notified } from '../support/news.ts';
 import { alarms, deps, onPaymentsElsewhere, refund, state } from './external-under-test.ts';
-import { lookAgain } from './kept-news.ts';
 import { payments } from './operated-payments.ts';
 import { idOf } from './requested-operations.ts';
 

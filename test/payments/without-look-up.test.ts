@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
+import { claimAttempt } from '../support/claimed-rows.ts';
 import { notified } from '../support/news.ts';
-import { claimAttempt } from '../support/open-attempts.ts';
+import { APPROVED, UNKNOWN } from '../support/outcomes.ts';
 import {
-  APPROVED,
   answerOf,
   asked,
   connectionOf,
@@ -17,7 +17,6 @@ import {
   rowOf,
   seen,
   tables,
-  UNKNOWN,
 } from './recovery-under-test.ts';
 
 onOwnDatabase();

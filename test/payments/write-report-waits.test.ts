@@ -6,10 +6,10 @@ import { within, writeWaitMs } from '#src/payments/until-written.ts';
 import { type WriteDeps, writeOwnOutcome, writeReport } from '#src/payments/write-change.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
-import { attemptToClaim } from '../support/open-attempts.ts';
+import { attemptToClaim } from '../support/claimed-rows.ts';
+import { APPROVED } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { RESPONSES } from '../support/stored-responses.ts';
-import { APPROVED } from './attempt-outcomes.ts';
 
 /** Everything that the write reports, in order. */
 let told: unknown[];

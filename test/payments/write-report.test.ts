@@ -10,6 +10,7 @@ import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import { type Reported, type WriteDeps, writeReport } from '#src/payments/write-change.ts';
 import { interleave } from '../support/interleave.ts';
+import { UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
@@ -29,7 +30,6 @@ const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51', a
 const PENDING: Outcome = { kind: 'pending', providerData };
 const EXPIRED: Outcome = { kind: 'expired', providerData };
 const REDIRECT: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://wallet.example' } };
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
 
 /**

@@ -4,13 +4,11 @@ import { claimOperation } from '#src/store/engine/claim-operation.ts';
 import { claimGrouped, claimPayment } from '#src/store/engine/claim-payment.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { relayEvents } from '#src/store/tables/outbox.ts';
+import { attemptToClaim, changeOf, operationClaimOf } from '../support/claimed-rows.ts';
 import { openShowing, type ShowingDatabase, scansOf } from '../support/nested-plans.ts';
-import { attemptToClaim } from '../support/open-attempts.ts';
-import { operationClaimOf } from '../support/operation-claims.ts';
 import { databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { changeOf } from './changes-under-test.ts';
 
 // Reads the plans within functions, which a distributed engine runs on its nodes.
 const it = test.skipIf(process.env.CITUS_URL);

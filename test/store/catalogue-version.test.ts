@@ -3,10 +3,8 @@ import { expect, it } from 'vitest';
 import { claimOperation } from '#src/store/engine/claim-operation.ts';
 import { claimGrouped, claimPayment } from '#src/store/engine/claim-payment.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
-import { attemptToClaim } from '../support/open-attempts.ts';
-import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
+import { approvedPayment, attemptToClaim, changeOf, operationClaimOf } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
-import { changeOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction' });
 

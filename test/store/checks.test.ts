@@ -3,11 +3,10 @@ import { type LeasedCheck, postponeCheck, takeDue, takeUnaskable } from '#src/st
 import type { Database } from '#src/store/engine/database.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { changeOf, claimAttempt, OPEN, type OpenAttempt } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { earlier } from '../support/tables.ts';
-import { changeOf, OPEN } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token', maxConnections: 8 });
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
 import { isKeyTaken } from '#src/store/engine/database-error.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { approvedPayment, operationClaimOf as claimOf } from '../support/operation-claims.ts';
+import { approvedPayment, operationClaimOf as claimOf } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { earlier } from '../support/tables.ts';

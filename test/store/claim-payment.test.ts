@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type Claim, claimGrouped, claimPayment } from '#src/store/engine/claim-payment.ts';
 import { findByKey } from '#src/store/tables/payment-keys.ts';
-import { attemptToClaim } from '../support/open-attempts.ts';
+import { attemptToClaim } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 

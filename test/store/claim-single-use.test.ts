@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
 import { claimPayment } from '#src/store/engine/claim-payment.ts';
 import { AlreadyUsedError, MAX_SESSION_PAYMENTS } from '#src/store/tables/single-uses.ts';
-import { attemptToClaim } from '../support/open-attempts.ts';
+import { attemptToClaim } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 

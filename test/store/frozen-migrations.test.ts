@@ -7,6 +7,7 @@ import { MIGRATIONS } from '#src/store/engine/migrate.ts';
 /** SHA-256 of the migrations that databases have run. A database that has run one refuses any other version of it. */
 const FROZEN: Readonly<Record<string, string>> = {
   '0001_baseline.sql': 'b77f13319f854d360dbefbff1b0672eee7db2bd7ee3d23dd9406f53cd95036d4',
+  '0002_payment_by_method.sql': '7ecef8f8f61068ca9bdef6154fc03737d9da0b32744bae5bb0a14b0991697b40',
 };
 
 it.each(Object.entries(FROZEN))('the migration %s is never edited, comments included', (name, sha256) => {

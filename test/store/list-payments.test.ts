@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '#src/store/engine/database.ts';
 import { listPayments, type PagePosition, type PaymentFilter } from '#src/store/tables/list-payments.ts';
+import { claimAttempt } from '../support/claimed-rows.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { claimAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 

@@ -18,7 +18,7 @@ import {
   settleNews,
   settleServed,
 } from '#src/store/tables/open-news.ts';
-import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { claimAttempt, type OpenAttempt } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 

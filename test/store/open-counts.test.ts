@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { countOpenAttempts, countOpenLater } from '#src/store/engine/checks.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
-import { claimAttempt } from '../support/open-attempts.ts';
+import { changeOf, claimAttempt, OPEN } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { earlier } from '../support/tables.ts';
-import { changeOf, OPEN } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction' });
 

@@ -4,7 +4,7 @@ import { claimOperation, type OperationClaim } from '#src/store/engine/claim-ope
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { findOperation, findOperationByKey } from '#src/store/tables/operation-keys.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
+import { approvedPayment, changeOf, operationClaimOf } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
@@ -68,27 +68,14 @@ describe('looking up an operation', () => {
 
   it('an operation is found with its response and the record as of that response', async () => {
     const claim = await claimed('capture');
-    await writeChange(database, {
-      ...{ accountId: ACCOUNT_ONE, paymentId: claim.paymentId, version: 2, status: 'SUCCEEDED' },
-      ...{ record: Buffer.from('responded'), event: '', response: Buffer.from('response') },
-      books: { captured: 575n, refunded: 0n, isReleased: false },
-      transaction: {
-        ...{
-          id: claim.transactionId,
-          status: 'SUCCEEDED',
-          reference: undefined,
-          providerPaymentId: undefined,
-          awaitsPayer: false,
-        },
-        ...{ fence: 0, isFenced: false, checkInS: undefined },
-      },
-    });
+    const [record, response] = [Buffer.from('responded'), Buffer.from('response')];
+    const books = { captured: 575n, refunded: 0n, isReleased: false };
+    await writeChange(
+      database,
+      changeOf(claim, 'SUCCEEDED', { version: 2, record, response, event: '', books }),
+    );
     await tables.query("UPDATE payment SET record = 'moved on'");
-    const responded = {
-      ...holderOf(claim),
-      record: Buffer.from('responded'),
-      response: Buffer.from('response'),
-    };
+    const responded = { ...holderOf(claim), record, response };
     expect(await byKey(claim)).toEqual({ ...keyed(claim), ...responded });
     expect(await byId(claim)).toEqual(responded);
   });

@@ -6,12 +6,19 @@ import { findOwnTransaction } from '#src/store/tables/own-transaction.ts';
 import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
-import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
+import {
+  approvedPayment,
+  changeOf,
+  claimAttempt,
+  OPEN,
+  type OpenAttempt,
+  operationClaimOf,
+  recordOf,
+  responseOf,
+} from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { earlier } from '../support/tables.ts';
-import { changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
 

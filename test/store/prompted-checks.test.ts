@@ -3,10 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { type PromptingNews, postponeCheck, promptCheck, takeDue } from '#src/store/engine/checks.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { changeOf, claimAttempt, type OpenAttempt } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { changeOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, notification', maxConnections: 8 });
 

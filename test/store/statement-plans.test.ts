@@ -10,11 +10,10 @@ import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { lockResponsesOf } from '#src/store/tables/replayed-calls.ts';
 import { findPaymentsById, findPaymentsByReference } from '#src/store/tables/search-payments.ts';
 import { closeDeliveries } from '#src/store/tables/webhooks.ts';
+import { attemptToClaim, changeOf } from '../support/claimed-rows.ts';
 import { openShowing } from '../support/nested-plans.ts';
-import { attemptToClaim } from '../support/open-attempts.ts';
 import { databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { changeOf } from './changes-under-test.ts';
 
 // PostgreSQL's own plans. A distributed engine plans these statements for its nodes.
 const it = test.skipIf(process.env.CITUS_URL);

@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { approvedPayment } from '../support/operation-claims.ts';
+import { approvedPayment, changeOf, recordOf } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { changeOf, recordOf } from './changes-under-test.ts';
 
 type Added = NonNullable<StoredChange['added']>;
 

@@ -2,11 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import {
+  type ChangeOptions,
+  changeOf,
+  claimAttempt,
+  OPEN,
+  type OpenAttempt,
+} from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { type ChangeOptions, changeOf, OPEN } from './changes-under-test.ts';
 
 onOwnDatabase({
   empties: 'payment, transaction, vaulted_token, checkout_session, single_use, webhook, event',

@@ -3,12 +3,19 @@ import { describe, expect, it } from 'vitest';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
 import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { claimAttempt } from '../support/open-attempts.ts';
-import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
+import {
+  approvedPayment,
+  type ChangeOptions,
+  changeOf,
+  claimAttempt,
+  OPEN,
+  operationClaimOf,
+  recordOf,
+  responseOf,
+} from '../support/claimed-rows.ts';
 import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { lockWaits, openTables, wantEveryEvent } from '../support/tables.ts';
-import { type ChangeOptions, changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
 

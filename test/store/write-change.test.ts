@@ -4,11 +4,17 @@ import { type StoredChange, type WrittenChange, writeChange } from '#src/store/e
 import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import {
+  changeOf,
+  claimAttempt,
+  OPEN,
+  type OpenAttempt,
+  recordOf,
+  responseOf,
+} from '../support/claimed-rows.ts';
 import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 import { earlier, lockWaits, openTables, wantEveryEvent } from '../support/tables.ts';
-import { changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
 

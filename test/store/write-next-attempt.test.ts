@@ -4,10 +4,9 @@ import { takeDue } from '#src/store/engine/checks.ts';
 import { type StoredChange, type WrittenChange, writeChange } from '#src/store/engine/write-change.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { changeOf, claimAttempt, type OpenAttempt, recordOf } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { changeOf, recordOf } from './changes-under-test.ts';
 
 const LEASE_S = 60;
 /** Seconds that the payer of the next attempt has. */

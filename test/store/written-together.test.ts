@@ -3,12 +3,20 @@ import { describe, expect, it } from 'vitest';
 import { type Claim, claimGrouped } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
+import {
+  attemptToClaim,
+  type ChangeOptions,
+  changeOf,
+  claimAttempt,
+  OPEN,
+  type OpenAttempt,
+  recordOf,
+  responseOf,
+} from '../support/claimed-rows.ts';
 import { openShowing, scansOf } from '../support/nested-plans.ts';
-import { attemptToClaim, claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { type ChangeOptions, changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
 
 onOwnDatabase({
   empties:

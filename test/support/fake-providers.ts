@@ -29,6 +29,13 @@ export const FAKE_SECRETS = {
   MERCADO_PAGO_WEBHOOK_SECRET,
 };
 
+/** Settings of a service whose connections lead to fakes: their secrets, and short pauses between checks. */
+export const AT_FAKES = {
+  environment: (name: string) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS],
+  recoveryIntervalMs: 50,
+  checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 100, closingMarginMs: 10_000 },
+};
+
 /** Starts the fakes of all four providers, each on its own port. */
 export async function startFakeProviders() {
   const [adyen, stripe, paypal, mercadoPago] = await Promise.all([

@@ -38,6 +38,7 @@ const LAYERS: readonly (readonly string[])[] = [
   [
     'src/money',
     'src/luhn',
+    'src/card-number',
     'src/secret',
     'src/clock',
     'src/new-id',

@@ -737,7 +737,7 @@ export type CheckoutPayment = {
   readonly response_code: string;
   /** `response_code` in words. */
   readonly response_message: string;
-  /** Where the payer must go now: a wallet's checkout, or a 3-D Secure challenge. "" if nowhere. */
+  /** Where the payer must go now: a wallet's checkout, a 3-D Secure challenge, or the page of a bank transfer or voucher, also while its code is being prepared. "" if nowhere. */
   readonly redirect_url: string;
   /** Where the payer goes at the end: the session's callback_url, with `payment_id` and `status` added. "" if there is none. */
   readonly callback_url: string;

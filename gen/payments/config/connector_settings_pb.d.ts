@@ -137,7 +137,7 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
   accountId?: string | undefined;
 
   /**
-   * true if payments are approved or rejected immediately, never pending.
+   * true if payments by card and at the checkout are approved or rejected immediately, never pending.
    *
    * @generated from field: bool binary_mode = 5;
    */
@@ -186,6 +186,20 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
    * @generated from field: map<string, string> methods = 11;
    */
   methods: { [key: string]: string };
+
+  /**
+   * true if Mercado Pago has enabled payments without a security code, which stored cards and stored credentials need.
+   *
+   * @generated from field: bool without_security_code = 12;
+   */
+  withoutSecurityCode: boolean;
+
+  /**
+   * true if Mercado Pago has enabled the results of external 3-D Secure, which other accounts may ignore.
+   *
+   * @generated from field: bool external_three_d_secure = 13;
+   */
+  externalThreeDSecure: boolean;
 };
 
 /**

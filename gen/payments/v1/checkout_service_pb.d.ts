@@ -861,7 +861,8 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   responseMessage: string;
 
   /**
-   * Where the payer must go now: a wallet's checkout, or a 3-D Secure challenge. "" if nowhere.
+   * Where the payer must go now: a wallet's checkout, a 3-D Secure challenge, or the page of a bank transfer or voucher,
+   * also while its code is being prepared. "" if nowhere.
    *
    * @generated from field: string redirect_url = 8;
    */

@@ -1,5 +1,6 @@
 import { boletoBarcode } from '../kit/boleto-barcode.ts';
-import type { Outcome, ShownInstructions } from '../port/outcome.ts';
+import { knownFields } from '../kit/known-fields.ts';
+import type { Instructions, Outcome, ShownInstructions } from '../port/outcome.ts';
 import type { Answer } from './answers.ts';
 import type { Reported } from './refusals.ts';
 
@@ -29,14 +30,13 @@ function voucherOf({ action }: Answer): ShownInstructions | undefined {
   const document = downloadUrl ?? url;
   if (!number && document === undefined) return undefined;
   const bars = paymentMethodType === 'oxxo' ? barsOf(number) : boletoBarcode(number);
-  return {
-    instructions: {
-      ...(number && { number }),
-      ...(bars !== undefined && { barcode: bars }),
-      ...(alternativeReference && { reference: alternativeReference }),
-      ...(document !== undefined && { document }),
-    },
+  const fields = {
+    number: number || undefined,
+    barcode: bars,
+    reference: alternativeReference || undefined,
+    document,
   };
+  return { instructions: knownFields<Instructions>(fields) };
 }
 
 function barsOf(number: string): string | undefined {

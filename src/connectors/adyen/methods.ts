@@ -1,4 +1,4 @@
-import type { LocalMethod } from '../port/capabilities.ts';
+import { type LocalMethod, PAYERS_BANK } from '../port/capabilities.ts';
 
 /** The local methods that Adyen offers, by the names that merchants know. */
 export type LocalName = 'PIX' | 'BOLETO' | 'OXXO' | 'PSE';
@@ -105,7 +105,7 @@ const TERMS: Readonly<Record<LocalName, LocalMethod>> = {
     ...{ countries: ['CO'], currencies: ['COP'], close: false },
     documents: ['CC', 'CE', 'NIT', 'TI', 'RC', 'PP'],
     needs: [
-      'payment_method.detail.bank_transfer.bank_id',
+      PAYERS_BANK,
       ...NAME,
       // Adyen takes only numbers with a country code.
       ...['customer_payer.email', 'customer_payer.phone.country_code', 'customer_payer.phone.number'],

@@ -1,5 +1,4 @@
-import type { JsonValue } from '@bufbuild/protobuf';
-import { isJsonObject, readJsonObject, textOf } from '../kit/provider-answer.ts';
+import { applePayToken, googlePayToken } from '../kit/wallet-answer.ts';
 import type { Method } from '../port/attempt.ts';
 import type { OfferedMethods } from './methods.ts';
 
@@ -16,18 +15,13 @@ export function walletMethodOf(
   { walletTokens }: OfferedMethods,
 ): { readonly type: string } | undefined {
   const offered = walletTokens.get(type);
-  const answer = readJsonObject(Buffer.from(token.reveal()));
-  if (!offered || !answer) return undefined;
+  if (!offered) return undefined;
   if (offered.is === 'APPLE_PAY') {
-    const paymentData = within(answer.token, 'paymentData');
-    if (!isJsonObject(paymentData)) return undefined;
-    const applePayToken = Buffer.from(JSON.stringify(paymentData)).toString('base64');
-    return { type: offered.adyen, ...{ applePayToken } };
+    const read = applePayToken(token);
+    if (!read) return undefined;
+    const encoded = Buffer.from(JSON.stringify(read.paymentData)).toString('base64');
+    return { type: offered.adyen, ...{ applePayToken: encoded } };
   }
-  const googlePayToken = textOf(within(within(answer.paymentMethodData, 'tokenizationData'), 'token'));
-  return googlePayToken ? { type: offered.adyen, ...{ googlePayToken } } : undefined;
-}
-
-function within(value: JsonValue | undefined, name: string): JsonValue | undefined {
-  return isJsonObject(value) ? value[name] : undefined;
+  const text = googlePayToken(token);
+  return text === '' ? undefined : { type: offered.adyen, ...{ googlePayToken: text } };
 }

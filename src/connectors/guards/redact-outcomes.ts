@@ -9,8 +9,8 @@ import { createRedactor, type Redactor } from './redact-card-data.ts';
 
 /**
  * Wraps a connection so that its outcomes contain no card data, whatever the provider sent and the connector copied:
- * neither the attempt's own card or wallet's token nor anything that looks like another card. Every connection is wrapped, so that no
- * connector has to remember to do it. See `createRedactor` for the rules.
+ * neither the attempt's own card or wallet's token nor anything that looks like another card. Every connection is
+ * wrapped, so that no connector has to remember to do it. See `createRedactor` for the rules.
  */
 export function redactOutcomes(connection: ProviderConnection): ProviderConnection {
   const redacted = aroundCalls(connection, async (_name, argument, call) =>

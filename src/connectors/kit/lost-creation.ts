@@ -1,5 +1,5 @@
 import { DEADLINE, type HttpRequest, type HttpResult } from './http-client.ts';
-import { readJsonObject } from './provider-answer.ts';
+import { isSuccess, readJsonObject } from './provider-answer.ts';
 import type { SendTarget } from './provider-client.ts';
 
 /**
@@ -14,7 +14,7 @@ import type { SendTarget } from './provider-client.ts';
 export async function sendCreation<Target = HttpRequest>(
   send: SendTarget<Target>,
   request: Target,
-  isAnswer: (status: number) => boolean = (status) => status >= 200 && status < 300,
+  isAnswer = isSuccess,
 ): Promise<HttpResult> {
   const first = await send(request);
   if (!isLost(first)) return first;

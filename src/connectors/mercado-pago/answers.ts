@@ -1,4 +1,5 @@
 import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import type { CardTokenResponse } from 'mercadopago/dist/clients/cardToken/commonTypes.js';
 import type {
   Barcode,
   PaymentResponse,
@@ -88,6 +89,11 @@ export const readPayment = withRaw(
       external_resource_url: pageAddress,
       barcode: fields({ content: textLike(/^\d{1,64}$/) } satisfies FieldsOf<Barcode>),
     } satisfies FieldsOf<TransactionDetails>),
+    // Its only part has the scheme's id of the transaction.
+    expanded: (parts) =>
+      Object.values(isJsonObject(parts) ? parts : {}).map(
+        fields({ reference: fields({ network_transaction_id: textOf }) }),
+      ),
     point_of_interaction: fields({
       transaction_data: fields({
         qr_code: shownText,
@@ -97,7 +103,9 @@ export const readPayment = withRaw(
   } satisfies FieldsOf<PaymentResponse>),
 );
 
-/** A payment that a payer made or tried to make on a preference, or that awaits its payer by itself. */
+/**
+ * A payment that a payer made or tried to make on a preference, that awaits its payer by itself, or that charges a card.
+ */
 export type Payment = Read<typeof readPayment>;
 
 /** Reads a refund. It contains no currency: the payment's applies. */
@@ -131,6 +139,22 @@ export const readPaymentMethod = fields({
   ),
 } satisfies FieldsOf<PaymentMethodResponse>);
 
+/** Reads the token of a card, which pays once. */
+export const readCardToken = fields({
+  id: textLike(/^[0-9A-Za-z-]{1,128}$/),
+} satisfies FieldsOf<CardTokenResponse>);
+
+/** Reads the payment methods that a search by a card's first digits found. The library's types do not have it. */
+export const readCardMethods = fields({
+  results: listOf(
+    fields({
+      id: textLike(/^[a-z0-9_]{1,64}$/),
+      payment_type_id: textOf,
+      issuer: fields({ id: idOf }),
+    }),
+  ),
+});
+
 /** Reads an error. */
 export const readError = fields({
   message: asIs,
@@ -149,8 +173,8 @@ export function isErrorBody(body: JsonObject, status: number): boolean {
   return typeof body.message === 'string' && body.status === status;
 }
 
-/** Fields that the record omits at any depth: the payer's account at their bank, and an image. */
-const NOT_SHOWN_ANYWHERE: ReadonlySet<string> = new Set(['bank_info', 'qr_code_base64']);
+/** Fields that the record omits at any depth: the payer's account at their bank, an image, and a card's token. */
+const NOT_SHOWN_ANYWHERE: ReadonlySet<string> = new Set(['bank_info', 'qr_code_base64', 'token']);
 /** Fields that the record omits: the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'card', 'additional_info', 'back_urls', 'metadata']);
 const shown = fields({

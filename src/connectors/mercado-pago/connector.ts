@@ -17,17 +17,20 @@ import type {
 import type { Outcome } from '../port/outcome.ts';
 import { isErrorBody, readPayment, readSearch } from './answers.ts';
 import { listBanks } from './banks.ts';
+import { missingForCards, missingForResults } from './card-request.ts';
+import { operate, payByCard } from './cards.ts';
 import { sendPreference } from './creation.ts';
 import { CORRECTIONS, fromCreation, fromRefundResult } from './from-provider.ts';
 import { localMethodsOf, methodOf } from './local-methods.ts';
-import { type Call, lookUp } from './look-up.ts';
+import { lookUp } from './look-up.ts';
 import { verifyNotification } from './notifications.ts';
 import { createCode } from './payment-request.ts';
 import { fromCodeCreation, fromNotifiedPayment } from './payments.ts';
 import { parseReference } from './reference.ts';
-import { readSettings } from './settings.ts';
+import { type MercadoPagoSettings, readSettings } from './settings.ts';
 import {
   amountIn,
+  type Call,
   createRefund,
   getPayment,
   httpRequest,
@@ -38,15 +41,22 @@ import {
 /**
  * Connector for Mercado Pago. A redirected payer is sent to a preference (Checkout Pro), which moves no money; Mercado
  * Pago then takes the money by itself, and look-ups find the payments by our reference. A local method is a payment of
- * `/v1/payments`, which its payer pays later. Settings: see settings.ts.
+ * `/v1/payments`, which its payer pays later. A card is exchanged for a token, which such a payment charges at once.
+ * Settings: see settings.ts.
  */
 export const mercadoPagoConnector: Connector = { name: 'mercado-pago', corrections: CORRECTIONS, connect };
 
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
-  methods: ['PAYER_PAGE'],
+  methods: ['CARD', 'PAYER_PAGE'],
+  authorization: true,
+  captures: 1,
   refunds: 'several',
+  cancel: true,
   close: true,
+  installments: true,
+  softDescriptor: true,
+  authorizationValidDays: 5,
 };
 /** Enough for a search that returns fifty payments. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
@@ -62,11 +72,11 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const call = (): Call => ({ send: begin(), settings: mercadoPago, shownAs });
   return {
     ...accountAt([origin], accountId, accessToken),
-    capabilities: { ...CAPABILITIES, localMethods: localMethodsOf(mercadoPago) },
+    capabilities: capabilitiesOf(mercadoPago),
     deadlineMs: timeoutMs,
     pay: (attempt) => pay(attempt, call()),
-    capture: undefined,
-    cancel: undefined,
+    capture: (operation) => operate('capture', operation, call()),
+    cancel: (operation) => operate('cancel', operation, call()),
     refund: (operation) => refund(operation, call()),
     complete: undefined,
     lookUp: (query) => lookUp(query, call()),
@@ -80,11 +90,24 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   };
 }
 
-async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
+function capabilitiesOf(settings: MercadoPagoSettings): Capabilities {
+  return {
+    ...CAPABILITIES,
+    localMethods: localMethodsOf(settings),
+    missingForCards: (sent) => missingForCards(sent, settings),
+    storedCredentials: settings.withoutSecurityCode,
+    externalThreeDSecure: settings.externalThreeDSecure,
+    missingForResults,
+  };
+}
+
+async function pay(attempt: PaymentAttempt, call: Call): Promise<Outcome> {
+  const { send, settings, shownAs } = call;
   const { method, money, transactionId } = attempt;
   const amount = amountIn(money, settings);
-  if (method.by !== 'payer') return turnedAway('it accepts redirects and local methods only');
   if (amount === undefined) return turnedAway('its account cannot express this amount in this currency');
+  if (method.by === 'card') return payByCard({ ...attempt, method }, amount, call);
+  if (method.by !== 'payer') return turnedAway('it accepts cards, redirects and local methods only');
   const asked = { transactionId, money, shownAs };
   if (method.show === 'page')
     return fromCreation(await sendPreference(attempt, amount, settings, send), asked);

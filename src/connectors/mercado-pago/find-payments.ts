@@ -1,7 +1,9 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { isJsonObject, readJsonObject } from '../kit/provider-answer.ts';
+import type { LookUp } from '../port/connector.ts';
 import { type Payment, readPayment, readSearch } from './answers.ts';
 import type { Asked } from './from-provider.ts';
+import { parseReference } from './reference.ts';
 import { getPayment, type Send, searchPayments, type Target } from './to-provider.ts';
 
 /** A transaction's payments, or why they could not be read. */
@@ -30,6 +32,22 @@ export async function findPayments(
   const reported = await readUnlisted(reportedId === knownId ? undefined : reportedId, listed, send);
   if ('fault' in reported) return reported;
   return { found: [...reported.found, ...listed, ...known.found] };
+}
+
+/**
+ * Reads the payments of an attempt that is a payment of its own (a code, or a charge of a card): by the ids that a
+ * notification or the reference names, whose state is never outdated, or else by our reference.
+ */
+export async function findOwnPayments(
+  { hint, reference }: Pick<LookUp, 'hint' | 'reference'>,
+  send: Send,
+  asked: Asked,
+): Promise<Found & { readonly isSearched: boolean }> {
+  const named = new Set([hint?.providerPaymentId, parseReference(reference).paymentId]);
+  const ids = [...named].filter((id) => id !== undefined);
+  const isSearched = ids.length === 0;
+  const read = isSearched ? findPayments(undefined, undefined, send, asked) : readPayments(ids, send);
+  return { ...(await read), isSearched };
 }
 
 /** Reads payments by their ids, whose state is never outdated. */

@@ -18,7 +18,7 @@ import type { Corrections } from '../port/connector.ts';
 import type { Movement, Outcome, Totals } from '../port/outcome.ts';
 import { idOf, type Preference, providerDataOf, type Refund, readPreference, readRefund } from './answers.ts';
 import { differingAmount } from './money.ts';
-import { notMade, preferenceRefusal, requestRefusal } from './refusals.ts';
+import { notMade, preparationRefusal, requestRefusal } from './refusals.ts';
 
 /** Values that a response must match. */
 export type Asked = {
@@ -35,7 +35,7 @@ export function fromCreation(result: HttpResult, asked: Asked): Outcome {
   if (result.kind === 'not_sent') return result;
   if (result.kind === 'unknown') return notMade(result.detail);
   const body = readJsonObject(result.body);
-  if (!body || !isSuccess(result.status)) return preferenceRefusal(result.status, body);
+  if (!body || !isSuccess(result.status)) return preparationRefusal('preference', result.status, body);
   return fromPreference(readPreference(body), asked) ?? notMade('the response is not a preference');
 }
 
@@ -103,11 +103,16 @@ export function fromRefund(refund: Refund, paymentId: string, asked: Asked): Out
   }
 }
 
-/** Lists and sums up the refunds of a payment; undefined if any is unreadable. */
+/**
+ * Lists and sums up the captures and refunds of a payment; undefined if any is unreadable.
+ *
+ * @param capture the only capture of an authorization, if there is one; undefined for a purchase.
+ */
 export function totalsOf(
   refunds: readonly Refund[],
   paymentId: string,
-  { money: { minorUnits: captured, currency } }: Asked,
+  { money: { minorUnits: charged, currency } }: Asked,
+  capture?: readonly Movement[],
 ): Totals | undefined {
   const made = refunds.filter(({ status }) => status === 'approved');
   const movements = made.map(({ id, amount, payment_id }): Movement | undefined => {
@@ -120,7 +125,12 @@ export function totalsOf(
   if (!movements.every((one) => one !== undefined)) return undefined;
   const refunded = movements.reduce((sum, one) => sum + one.minorUnits, 0n);
   const failed = refunds.filter(({ status }) => status === 'rejected' || status === 'cancelled');
-  return { captured, refunded, movements, failedRefunds: failed.map(({ id }) => id) };
+  return {
+    captured: capture ? (capture[0]?.minorUnits ?? 0n) : charged,
+    refunded,
+    movements: [...(capture ?? []), ...movements],
+    failedRefunds: failed.map(({ id }) => id),
+  };
 }
 
 /** Returns true if a response is about an account other than the one in the connection's settings. */

@@ -1,6 +1,6 @@
-import { alarmingOutcome, unknownOutcome } from '../kit/provider-answer.ts';
+import { alarmingOutcome, readMoney, unknownOutcome } from '../kit/provider-answer.ts';
 import type { LookUp } from '../port/connector.ts';
-import type { Outcome } from '../port/outcome.ts';
+import type { Movement, Outcome } from '../port/outcome.ts';
 import { type Payment, type Refund, readJsonList, readPayment, readRefund } from './answers.ts';
 import { read } from './find-payments.ts';
 import { type Asked, totalsOf } from './from-provider.ts';
@@ -17,25 +17,58 @@ import { getPayment, listRefunds, type Send } from './to-provider.ts';
 export async function withLaterNews(
   approved: Extract<Outcome, { kind: 'approved' }>,
   payments: readonly Payment[],
-  { hint, isRefunded: hasRefunds }: LookUp,
+  query: LookUp,
   send: Send,
   asked: Asked,
 ): Promise<Outcome> {
-  const reportedId = hint?.providerPaymentId ?? refundedId(payments, approved.providerPaymentId);
+  const reportedId = query.hint?.providerPaymentId ?? refundedId(payments, approved.providerPaymentId);
   if (reportedId === undefined) return approved;
   const answer = await read(send, getPayment(reportedId));
   if ('fault' in answer) return unknownOutcome(answer.fault);
-  const payment = readPayment(answer.body);
-  const { status, transaction_amount_refunded: isRefunded } = payment;
+  return withNewsOf(readPayment(answer.body), approved, query, send, asked);
+}
+
+/**
+ * Adds later events of a payment that has just been read by its id.
+ *
+ * @param query says whether refunds of it are recorded, and whether it is an authorization.
+ */
+export async function withNewsOf(
+  payment: Payment,
+  approved: Extract<Outcome, { kind: 'approved' }>,
+  { isRefunded: hasRefunds, of }: LookUp,
+  send: Send,
+  asked: Asked,
+): Promise<Outcome> {
+  const { id: paymentId = '', status, transaction_amount_refunded: isRefunded } = payment;
   const reported = { ...approved, endedDisputes: endedDisputesOf(payment) };
   // During a dispute, it is still undecided who gets the money. A second payment does not belong to this transaction.
-  const isOwn = parseReference(approved.reference).paymentId === reportedId;
-  if (!isOwn || (status !== 'approved' && status !== 'refunded')) return reported;
+  const isOwn = parseReference(approved.reference).paymentId === paymentId;
+  if (!isOwn || !COUNTED.has(status)) return reported;
   const mustRead = isRefunded || hasRefunds || status === 'refunded';
-  const refunds = mustRead ? await readRefunds(reportedId, send) : { found: [] };
+  const refunds = mustRead ? await readRefunds(paymentId, send) : { found: [] };
   if ('fault' in refunds) return unknownOutcome(refunds.fault);
-  const totals = totalsOf(refunds.found, reportedId, asked);
+  const totals = totalsOf(refunds.found, paymentId, asked, captureOf(payment, of));
   return totals ? { ...reported, totals } : alarmingOutcome("the payment's refunds are unreadable");
+}
+
+/** Statuses in which the provider counts a payment's money. */
+const COUNTED: ReadonlySet<string> = new Set(['approved', 'refunded', 'authorized']);
+
+/** Returns the capture of an authorization; undefined for a purchase. */
+function captureOf(payment: Payment, of: LookUp['of']): readonly Movement[] | undefined {
+  if (of.kind !== 'CARD' || of.capture) return undefined;
+  const { id = '', status, transaction_amount, currency_id } = payment;
+  const money = status === 'authorized' ? undefined : readMoney(transaction_amount, currency_id, 'decimal');
+  return money ? [{ type: 'CAPTURE', providerPaymentId: captureId(id), minorUnits: money.minorUnits }] : [];
+}
+
+/**
+ * Returns the name of an authorization's only capture. Mercado Pago gives it none, and the payment's own id names the
+ * authorization.
+ */
+export function captureId(paymentId: string): string {
+  return `${paymentId}-capture`;
 }
 
 /** Returns the id of the paid payment if it has been refunded since: no notification need name it then. */

@@ -1,4 +1,4 @@
-import type { Capabilities, LocalMethod } from '../port/capabilities.ts';
+import { type Capabilities, type LocalMethod, PAYERS_BANK } from '../port/capabilities.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 
 /** A payment method of Mercado Pago's, as the connector offers it. Its country is its account's. */
@@ -14,12 +14,15 @@ const addressOf = (...names: readonly string[]) => payer(...names.map((name) => 
 const EMAIL = payer('email');
 const NAMED = payer('first_name', 'last_name', 'document.document_type', 'document.document_number');
 
-/** A voucher that its payer pays in cash. Mercado Pago documents no refund of one through its API. */
+/**
+ * A voucher that its payer pays in cash. Mercado Pago documents no refund of one through its API. Its payer may hold it on
+ * paper, and the network that takes the cash need not know of a cancel.
+ */
 const VOUCHER: Terms = {
   needs: EMAIL,
   expiry: { default: 3 * DAY, least: HOUR, greatest: 29 * DAY },
   refunds: 'none',
-  close: true,
+  close: false,
 };
 
 /** The methods that the connector knows, by country and by payment_method.type. */
@@ -40,12 +43,13 @@ const TERMS: Readonly<Record<string, Terms>> = {
   },
   bolbradesco: {
     ...VOUCHER,
+    close: true,
     needs: [...EMAIL, ...NAMED, ...addressOf('address_line_1', 'neighborhood', 'city', 'state', 'zip_code')],
     documents: ['CPF', 'CNPJ'],
   },
   pse: {
     needs: [
-      'payment_method.detail.bank_transfer.bank_id',
+      PAYERS_BANK,
       ...EMAIL,
       ...NAMED,
       ...payer('phone.number', 'ip_address'),
@@ -54,7 +58,7 @@ const TERMS: Readonly<Record<string, Terms>> = {
     documents: ['CC', 'CE', 'NIT', 'TE', 'RC', 'TI', 'PAS', 'DI'],
     expiry: { default: DAY, least: 30, greatest: 29 * DAY },
     refunds: 'none',
-    close: true,
+    close: false,
   },
 };
 

@@ -2,12 +2,11 @@ import { bodyOf, fromResult, unknownOutcome } from '../kit/provider-answer.ts';
 import type { LookUp } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
 import { type Payment, providerDataOf, readPayment } from './answers.ts';
-import { type Found, findPayments, readPayments } from './find-payments.ts';
+import { type Found, findOwnPayments, readPayments } from './find-payments.ts';
 import type { Asked } from './from-provider.ts';
 import { withLaterNews } from './later-news.ts';
 import { cancelPayment } from './payment-request.ts';
 import { fromCodes } from './payments.ts';
-import { parseReference } from './reference.ts';
 import { requestRefusal } from './refusals.ts';
 import type { Send } from './to-provider.ts';
 
@@ -20,15 +19,18 @@ const UNSEEN_MS = 3 * 24 * 60 * 60_000;
 /**
  * Looks up the outcome of a payment by a local method. A payment that is known by its id is read by it; otherwise our
  * reference finds it. With `close`, cancels what its payer has yet to pay.
+ *
+ * @param mayClose the method's codes can be cancelled; otherwise `close` changes nothing.
  */
-export async function lookUpCode(query: LookUp, send: Send, asked: Asked): Promise<Outcome> {
-  const { paymentId } = parseReference(query.reference);
-  const told = query.hint?.providerPaymentId;
-  const ids = [...new Set([told, paymentId])].filter((id) => id !== undefined);
-  const read =
-    ids.length > 0 ? await readPayments(ids, send) : await findPayments(undefined, undefined, send, asked);
+export async function lookUpCode(
+  query: LookUp,
+  mayClose: boolean,
+  send: Send,
+  asked: Asked,
+): Promise<Outcome> {
+  const read = await findOwnPayments(query, send, asked);
   if ('fault' in read) return unknownOutcome(read.fault);
-  const payments = query.close ? await cancelOpen(read.found, send, asked) : read;
+  const payments = query.close && mayClose ? await cancelOpen(read.found, send, asked) : read;
   if ('fault' in payments) return unknownOutcome(`cancelling the payment: ${payments.fault}`);
   const { found } = payments;
   if (found.length === 0 && query.payerTimeLeftMs < -UNSEEN_MS) return expiredUnseen(undefined, asked);

@@ -1,23 +1,23 @@
 import { alarmingOutcome, neverHappens, unknownOutcome } from '../kit/provider-answer.ts';
-import type { ProviderCall } from '../kit/provider-client.ts';
 import type { LookedUp, LookUp, OperationKind } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
 import { type Payment, type Preference, readPreference } from './answers.ts';
+import { lookUpCard, lookUpOperation } from './cards.ts';
 import { findPayments, read } from './find-payments.ts';
 import { type Asked, FAILED, fromPreference, fromRefund, fromRefundResult } from './from-provider.ts';
 import { readRefunds, withLaterNews } from './later-news.ts';
+import { localMethodsOf } from './local-methods.ts';
 import { expiredUnseen, lookUpCode } from './look-up-code.ts';
 import { toAmount } from './money.ts';
 import { fromFailed, fromPayments } from './payments.ts';
 import { parseReference } from './reference.ts';
-import type { MercadoPagoSettings } from './settings.ts';
 import {
   BACKDATED_MS,
+  type Call,
   closePreference,
   createRefund,
   getPreference,
   type Send,
-  type Target,
 } from './to-provider.ts';
 
 /**
@@ -31,20 +31,23 @@ const KEY_LIVES_MS = 10 * 60_000;
 /** Milliseconds by which the provider's own clocks may differ, including the rounding of the date header. */
 const CLOCKS_DIFFER_MS = 60_000;
 
-/** The context of one call of a connection. */
-export type Call = ProviderCall<Target, MercadoPagoSettings>;
-
 type OfRefund = Extract<LookedUp, { kind: OperationKind }>;
 
 /** Looks up the outcome of a transaction. */
-export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Outcome> {
+export async function lookUp(query: LookUp, call: Call): Promise<Outcome> {
+  const { send, settings, shownAs } = call;
   const { of, transactionId, money } = query;
   const asked: Asked = { transactionId, money, shownAs };
   switch (of.kind) {
     case 'PAYER_PAGE':
       return lookUpPayer(query, send, asked);
     case 'PAYER_CODE':
-      return lookUpCode(query, send, asked);
+      return lookUpCode(query, localMethodsOf(settings)[of.type]?.close ?? false, send, asked);
+    case 'CARD':
+      return lookUpCard(query, of, call, asked);
+    case 'capture':
+    case 'cancel':
+      return lookUpOperation(query, { ...of, kind: of.kind }, call);
     case 'refund':
       return lookUpRefund(query, of, send, asked);
     default:

@@ -44,7 +44,7 @@ export function createCode(
  *
  * @param byMethod the fields that the payment's method needs.
  */
-function createPayment(
+export function createPayment(
   attempt: AttemptFacts,
   amount: number,
   settings: MercadoPagoSettings,
@@ -62,9 +62,23 @@ function createPayment(
   return { method: 'POST', path: '/v1/payments', body, idempotencyKey: transactionId };
 }
 
-/** Builds the request that cancels a payment that nobody has paid. */
-export function cancelPayment(paymentId: string): Target {
-  return { method: 'PUT', path: `/v1/payments/${paymentId}`, body: { status: 'cancelled' } };
+/**
+ * Builds the request that cancels a payment that nobody has paid, or an authorization.
+ *
+ * @param idempotencyKey absent for a close, of which a repeat changes nothing.
+ */
+export function cancelPayment(paymentId: string, idempotencyKey?: string): Target {
+  const body = { status: 'cancelled' };
+  return {
+    ...{ method: 'PUT', path: `/v1/payments/${paymentId}`, body },
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+  };
+}
+
+/** Builds the request that captures an authorization, and releases the rest of it. */
+export function capturePayment(paymentId: string, amount: number, idempotencyKey: string): Target {
+  const body = { capture: true, transaction_amount: amount };
+  return { method: 'PUT', path: `/v1/payments/${paymentId}`, body, idempotencyKey };
 }
 
 /** Builds the request that lists the account's payment methods, with the banks of PSE. */
@@ -100,7 +114,8 @@ function payerOf(payer: CustomerPayer, id: string): PayerRequest {
   };
 }
 
-function identificationOf({ document }: CustomerPayer): { type: string; number: string } | undefined {
+/** Returns a payer's document as Mercado Pago takes it. */
+export function identificationOf({ document }: CustomerPayer): { type: string; number: string } | undefined {
   const { documentType, documentNumber } = document ?? {};
   if (!documentType || !documentNumber) return undefined;
   // Documents are written with dots and dashes, but sent without.
@@ -114,7 +129,14 @@ const HOUSE_NUMBER = /^(.*?)[\s,]+(?:#|n[º°o.]*)?\s*(\d[\w-]*)$/i;
 /** "Without a number", in Portuguese and Spanish. */
 const NO_NUMBER = 'S/N';
 
-function addressOf({ addressLine1 = '', neighborhood, city, state, zipCode }: Address): AddressRequest {
+/** Returns an address with its house number apart. */
+export function addressOf({
+  addressLine1 = '',
+  neighborhood,
+  city,
+  state,
+  zipCode,
+}: Address): AddressRequest {
   const line = addressLine1.trim();
   const [, street = line, number = NO_NUMBER] = HOUSE_NUMBER.exec(line) ?? [];
   return {

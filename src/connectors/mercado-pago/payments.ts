@@ -1,3 +1,4 @@
+import type { Money } from '#src/money.ts';
 import type { HttpResult } from '../kit/http-client.ts';
 import {
   answeredAboutAnother,
@@ -6,6 +7,7 @@ import {
   fromResult,
   isSuccess,
   isUuid,
+  readMoney,
   unknownOutcome,
 } from '../kit/provider-answer.ts';
 import type { ShownAs } from '../kit/provider-client.ts';
@@ -25,9 +27,13 @@ import { fromOpenCode } from './shown-code.ts';
  */
 export type Decision = Outcome | { readonly kind: 'open'; readonly failed: Payment | undefined };
 
+/** The way in which a payment is made: on a preference's page, with a code, or by card, which is charged or only authorized. */
+export type Way = 'page' | 'code' | 'purchase' | 'authorization';
+
 /** Statuses in which the money was taken. Other transactions report later events. */
-const PAID: ReadonlySet<string> = new Set(Object.keys(CORRECTIONS.payment));
-/** We never request an authorization, so an authorized payment is paid once the provider has captured it. */
+export const PAID: ReadonlySet<string> = new Set(Object.keys(CORRECTIONS.payment));
+const PAID_OR_HELD: ReadonlySet<string> = new Set([...PAID, 'authorized']);
+/** An authorization that was not requested is paid once the provider has captured it. */
 const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'authorized']);
 
 /**
@@ -35,20 +41,20 @@ const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'author
  * failed payment alone decides nothing, since the payer of a preference may try again.
  *
  * @param payments the newest first.
- * @param isCode the attempt is by a local method: it has no page, and a pending payment awaits its payer.
+ * @param way 'code': a pending payment awaits its payer. 'authorization': nothing needs to be captured.
  */
 export function fromPayments(
   payments: readonly Payment[],
   preferenceId: string | undefined,
   asked: Asked,
-  isCode = false,
+  way: Way = 'page',
 ): Decision {
   for (const payment of payments) {
-    const difference = differenceOf(payment, asked);
+    const difference = differenceOf(payment, asked, way);
     if (difference !== undefined) return answeredAboutAnother(difference);
   }
   const inState = (states: ReadonlySet<string>) => payments.filter(({ status }) => states.has(status));
-  const paid = inState(PAID);
+  const paid = inState(way === 'authorization' ? PAID_OR_HELD : PAID);
   const first = paid.at(-1);
   if (first) {
     const alarm = secondPaymentsAlarm(paid);
@@ -57,7 +63,7 @@ export function fromPayments(
       ...namesOf(preferenceId, first),
       ...(alarm !== '' && { alarm: true as const }),
       ...correcting(CORRECTIONS.payment, first.status),
-      ...(!isCode && { isAnyTry: true as const }),
+      ...(way === 'page' && { isAnyTry: true as const }),
     };
     return approvedOutcome(reported, first.authorization_code);
   }
@@ -65,7 +71,7 @@ export function fromPayments(
   if (undecided) {
     const providerData = providerDataOf(undecided.raw, asked.shownAs);
     const reported = { providerData, ...namesOf(preferenceId, undecided) };
-    const isOpen = isCode && undecided.status === 'pending';
+    const isOpen = way === 'code' && undecided.status === 'pending';
     return isOpen ? fromOpenCode(undecided, reported) : { kind: 'pending', ...reported };
   }
   const failed = inState(new Set(FAILED));
@@ -81,7 +87,7 @@ export function fromPayments(
  * @param payments the newest first.
  */
 export function fromCodes(payments: readonly Payment[], asked: Asked): Outcome {
-  const decision = fromPayments(payments, undefined, asked, true);
+  const decision = fromPayments(payments, undefined, asked, 'code');
   if (decision.kind !== 'open') return decision;
   const { failed } = decision;
   if (!failed) return unknownOutcome('no payment was found');
@@ -153,12 +159,19 @@ function disputeId(kind: (typeof DISPUTE_KINDS)[number], { id: paymentId }: Paym
   return paymentId && `${kind}/${paymentId}`;
 }
 
-/** Returns the field that shows that a payment belongs to another transaction, if any. */
-function differenceOf(payment: Payment, asked: Asked): string | undefined {
+/** Returns the field that shows that a payment belongs to another transaction, if any; never its value. */
+export function differenceOf(payment: Payment, asked: Asked, way: Way): string | undefined {
   if (payment.id === undefined) return 'id';
   if (payment.external_reference !== asked.transactionId) return 'external_reference';
   if (isAnotherAccount(payment.collector_id, asked)) return 'collector_id';
-  return differingAmount(payment.transaction_amount, payment.currency_id, asked.money);
+  // A partial capture releases the rest of an authorization, and the payment's amount is then the captured one.
+  const isPart = way === 'authorization' && PAID.has(payment.status) && isWithin(payment, asked.money);
+  return isPart ? undefined : differingAmount(payment.transaction_amount, payment.currency_id, asked.money);
+}
+
+function isWithin({ transaction_amount, currency_id }: Payment, { minorUnits, currency }: Money): boolean {
+  const money = readMoney(transaction_amount, currency_id, 'decimal');
+  return money?.currency === currency && money.minorUnits > 0n && money.minorUnits <= minorUnits;
 }
 
 /** Returns the alarm about a payer who paid twice, in two windows: the later payments need a manual refund. */
@@ -170,7 +183,7 @@ function secondPaymentsAlarm(paid: readonly Payment[]): string {
 }
 
 /** Returns the names for a payment's outcome. */
-function namesOf(preferenceId: string | undefined, { id: paymentId }: Payment) {
+export function namesOf(preferenceId: string | undefined, { id: paymentId }: Payment) {
   const reference = formatReference({ preferenceId, paymentId });
   return { reference, ...(paymentId !== undefined && { providerPaymentId: paymentId }) };
 }

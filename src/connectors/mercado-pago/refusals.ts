@@ -25,6 +25,8 @@ type Column = 'status_detail' | 'request' | 'status' | 'family';
  */
 export const REFUSALS = refusalTable<Column>([
   ...declines('status_detail', 'NONE', {
+    // PSE: the payer's bank says no. Code 06 (error) has no more precise decline than DECLINED_BY_BANK.
+    '06': 'bank_error',
     '05': `cc_rejected_call_for_authorize cc_rejected_other_reason rejected_by_bank rejected_by_issuer
       rejected_other_reason`,
     '57': `cc_rejected_card_disabled cc_rejected_card_type_not_allowed cc_rejected_invalid_installments
@@ -44,7 +46,6 @@ export const REFUSALS = refusalTable<Column>([
   }),
   ...declines('status_detail', SOON, {
     '68': 'cc_rejected_time_out',
-    '91': 'bank_error',
     '96': 'cc_rejected_card_error',
   }),
   ...declines('status_detail', ANOTHER_DAY, {
@@ -53,12 +54,12 @@ export const REFUSALS = refusalTable<Column>([
     '61': 'cc_amount_rate_limit_exceeded',
     '65': 'cc_rejected_max_attempts',
   }),
-  // Nobody can pay a preference without its URL, so nothing happened in any case.
-  { request: 'preference', status: '401 403 429', means: 'unreachable' },
-  { request: 'preference', family: '4xx', means: 'turned_away' },
-  { request: 'preference', means: 'unreachable' },
-  // The rate limit may have been reached after the refund or the payment was made.
-  { request: 'refund payment cancel', status: '429', means: 'unknown' },
+  // Nobody can pay a preference without its URL, nor with a card's token that nobody has: nothing happened in any case.
+  { request: 'preference card_token', status: '401 403 429', means: 'unreachable' },
+  { request: 'preference card_token', family: '4xx', means: 'turned_away' },
+  { request: 'preference card_token', means: 'unreachable' },
+  // The rate limit may have been reached after the request was carried out.
+  { request: 'refund payment capture cancel', status: '429', means: 'unknown' },
   ...BY_STATUS,
 ]);
 
@@ -67,26 +68,34 @@ export function meaningOf(statusDetail: string): DeclineReason {
   return declineOrSoft(REFUSALS({ status_detail: statusDetail }));
 }
 
-/** Returns the outcome of a refused preference creation. */
-export function preferenceRefusal(status: number, body: JsonObject | undefined): Outcome {
-  const meaning = REFUSALS({
-    request: 'preference',
-    status,
-    family: status >= 400 && status < 500 ? '4xx' : '',
-  });
-  if (meaning !== 'turned_away') return notMade(`the response was ${status}`);
-  return { ...notMade(`the response was ${status}`), because: meaning, refused: refusedFieldOf(body) };
+/** An object that is made before any money can move: a page on which a payer pays, or the token of a card. */
+type Preparation = 'preference' | 'card_token';
+
+/** Returns the outcome of a refused request that moves no money. */
+export function preparationRefusal(
+  request: Preparation,
+  status: number,
+  body: JsonObject | undefined,
+): Outcome {
+  const meaning = REFUSALS({ request, status, family: status >= 400 && status < 500 ? '4xx' : '' });
+  const outcome = notMade(`the response was ${status}`, request);
+  if (meaning !== 'turned_away') return outcome;
+  return { ...outcome, because: meaning, refused: refusedFieldOf(body) };
 }
 
-/** Builds the outcome of creating a preference without a valid response: it counts as not sent. */
-export function notMade(detail: string): Extract<Outcome, { kind: 'not_sent' }> {
+/** Builds the outcome of a preparation without a valid response: it counts as not sent. */
+export function notMade(
+  detail: string,
+  request: Preparation = 'preference',
+): Extract<Outcome, { kind: 'not_sent' }> {
   const because = 'unreachable';
-  return { kind: 'not_sent', detail: `no payable preference exists: ${detail}`, because };
+  const what = request === 'preference' ? 'no payable preference exists' : 'the card was not charged';
+  return { kind: 'not_sent', detail: `${what}: ${detail}`, because };
 }
 
-/** Returns the outcome of a refused request for a refund, a payment or a payment's cancel. */
+/** Returns the outcome of a refused request for a refund, a payment, or a payment's capture or cancel. */
 export function requestRefusal(
-  request: 'refund' | 'payment' | 'cancel',
+  request: 'refund' | 'payment' | 'capture' | 'cancel',
   status: number,
   body: JsonObject,
 ): Outcome {
@@ -96,7 +105,7 @@ export function requestRefusal(
 
 /** Matches names of fields that we send. */
 const FIELD =
-  /\b(payer\.(?:email|phone|identification|address|first_name|last_name|entity_type)|transaction_amount|payment_method_id|financial_institution|callback_url|ip_address|description|statement_descriptor|unit_price|quantity|currency_id|items|title|category_id|external_reference|back_urls?|auto_return|notification_url|expiration_date_to|date_of_expiration|binary_mode|excluded_payment_types|metadata|amount)\b/;
+  /\b(payer\.(?:email|phone|identification|address|first_name|last_name|entity_type)|transaction_amount|payment_method_id|issuer_id|installments|token|card_number|security_code|expiration_(?:month|year)|cardholder|point_of_interaction|forward_data|additional_info|capture|financial_institution|callback_url|ip_address|description|statement_descriptor|unit_price|quantity|currency_id|items|title|category_id|external_reference|back_urls?|auto_return|notification_url|expiration_date_to|date_of_expiration|binary_mode|excluded_payment_types|metadata|amount)\b/;
 
 /** Returns the field named in an error's texts, which may also quote values; '' if there is none. */
 export function refusedFieldOf(body: JsonObject | undefined): string {

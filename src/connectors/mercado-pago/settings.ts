@@ -33,6 +33,10 @@ export type MercadoPagoSettings = {
   readonly excludedPaymentTypes: readonly string[];
   /** Mercado Pago's names of payment methods, by payment_method.type, in addition to those that the connector knows. */
   readonly methods: Readonly<Record<string, string>>;
+  /** Mercado Pago has enabled payments without a security code. */
+  readonly withoutSecurityCode: boolean;
+  /** Mercado Pago has enabled the results of external 3-D Secure. */
+  readonly externalThreeDSecure: boolean;
 };
 
 /** Each account has one site, and each site one currency. */
@@ -61,5 +65,7 @@ export function readSettings(settings: JsonObject, secrets: Secrets): MercadoPag
     statementDescriptor: config.statementDescriptor ?? '',
     excludedPaymentTypes: config.excludedPaymentTypes,
     methods: config.methods,
+    withoutSecurityCode: config.withoutSecurityCode,
+    externalThreeDSecure: config.externalThreeDSecure,
   };
 }

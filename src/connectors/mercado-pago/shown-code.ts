@@ -1,4 +1,5 @@
 import { boletoBarcode } from '../kit/boleto-barcode.ts';
+import { knownFields } from '../kit/known-fields.ts';
 import { unknownOutcome } from '../kit/provider-answer.ts';
 import type { Instructions, Outcome } from '../port/outcome.ts';
 import type { Payment } from './answers.ts';
@@ -32,13 +33,12 @@ function instructionsOf(payment: Payment): { readonly instructions: Instructions
   const { transaction_details: details, point_of_interaction: at } = payment;
   const { qr_code: text, ticket_url } = at.transaction_data;
   const { digitable_line: digits } = details;
-  const fields: { readonly [Name in keyof Instructions]: Instructions[Name] | undefined } = {
+  const instructions = knownFields<Instructions>({
     text,
     number: digits ?? details.payment_method_reference_id,
     barcode: details.barcode.content ?? (digits && boletoBarcode(digits)),
     reference: details.verification_code,
     document: details.external_resource_url ?? ticket_url,
-  };
-  const shown = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return shown.length > 0 ? { instructions: Object.fromEntries(shown) } : undefined;
+  });
+  return Object.keys(instructions).length > 0 ? { instructions } : undefined;
 }

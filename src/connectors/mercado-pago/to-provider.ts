@@ -4,7 +4,7 @@ import type { Money } from '#src/money.ts';
 import type { HttpRequest } from '../kit/http-client.ts';
 import { type OrderLines, orderLinesOf } from '../kit/order-lines.ts';
 import { phoneNumberOf } from '../kit/phone-number.ts';
-import type { SendTarget } from '../kit/provider-client.ts';
+import type { ProviderCall, SendTarget } from '../kit/provider-client.ts';
 import type { AttemptFacts, PaymentAttempt } from '../port/attempt.ts';
 import { toAmount } from './money.ts';
 import type { MercadoPagoSettings } from './settings.ts';
@@ -16,6 +16,9 @@ export type Target = Pick<HttpRequest, 'method' | 'path'> & {
   /** true: a Pix refund that waits for the central bank is shown, instead of refused although it may go through. */
   readonly showsRefundsInProcess?: true;
 };
+
+/** The context of one call of a connection. */
+export type Call = ProviderCall<Target, MercadoPagoSettings>;
 
 /** Sends a request within its call's deadline. */
 export type Send = SendTarget<Target>;
@@ -139,8 +142,8 @@ export function dateTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '+00:00');
 }
 
-/** Returns the preference's items: the order's if they add up to the amount, or else one item with the whole amount. */
-function itemsOf(attempt: PaymentAttempt, amount: number): PreferenceRequest['items'] {
+/** Returns a payment's items: the order's if they add up to the amount, or else one item with the whole amount. */
+export function itemsOf(attempt: AttemptFacts, amount: number): PreferenceRequest['items'] {
   const { additionalData, money } = attempt;
   const lines = orderLinesOf(additionalData?.order, money);
   const given = lines && fromLines(lines);

@@ -1,4 +1,4 @@
-import type { BrowserInfo } from '#gen/payments/v1/customer_payer_pb.js';
+import type { BrowserInfo, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 
 /**
@@ -61,6 +61,11 @@ export type Capabilities = {
   /** Checks a card without charging it. */
   readonly verify: boolean;
   readonly installments: boolean;
+  /**
+   * Returns the paths of the fields that every payment by card needs and a request lacks, such as `customer_payer.email`.
+   * Absent: the card is enough.
+   */
+  readonly missingForCards?: (sent: SentWithCard) => readonly string[];
   /** Performs 3-D Secure with a challenge for the payer (outcome `awaits_payer` for a card), after a setup. */
   readonly challenge: boolean;
   /** Returns the names of missing `browser_info` fields that a 3-D Secure setup needs. Absent: it needs none. */
@@ -77,6 +82,19 @@ export type Capabilities = {
   /** Minutes that a payer has to complete a redirect, unless the catalogue sets another limit. */
   readonly redirectValidMinutes: number;
 };
+
+/** The parts of a request that a connection may need along with a card. */
+export type SentWithCard = {
+  readonly payer: CustomerPayer | undefined;
+  /** false also for a stored card whose payer has not entered the code again. */
+  readonly hasSecurityCode: boolean;
+};
+
+/** Path of the field with a card's security code. */
+export const SECURITY_CODE = 'payment_method.detail.card.card_data.security_code';
+
+/** Path of the field with the bank from which the payer of a bank transfer pays. */
+export const PAYERS_BANK = 'payment_method.detail.bank_transfer.bank_id';
 
 /** Capabilities of a provider that accepts only cards: a starting point for a connector. */
 export const CARDS_ONLY: Capabilities = {

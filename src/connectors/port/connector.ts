@@ -39,9 +39,9 @@ export type ConnectContext = {
  *
  * Every call has one deadline, `deadlineMs`, however many HTTP requests it makes. At most one of those requests moves
  * money, in `pay`, `capture`, `cancel`, `refund`, `complete` and `repeatOperation`, and in a `lookUp` that repeats a
- * refund under its key. A failure before that request is `not_sent`. A failure of that request is `unknown`, unless it is
- * certain that nothing was sent or the provider refused it. For a look-up or a repeat, every failure is `unknown`. Calls
- * never throw: an unknown outcome is an outcome too.
+ * refund under its key, or a capture or a cancel that can take effect only once. A failure before that request is
+ * `not_sent`. A failure of that request is `unknown`, unless it is certain that nothing was sent or the provider refused
+ * it. For a look-up or a repeat, every failure is `unknown`. Calls never throw: an unknown outcome is an outcome too.
  */
 export type ProviderConnection = {
   /**

@@ -1,4 +1,5 @@
 import type { HttpResult } from '../kit/http-client.ts';
+import { knownFields } from '../kit/known-fields.ts';
 import { bodyOf, probeProblem, readMoney } from '../kit/provider-answer.ts';
 import { declineByScheme } from '../kit/refusal.ts';
 import type { Bank } from '../port/connector.ts';
@@ -48,9 +49,7 @@ function awaitingPayer(
   if (!shown) return undefined;
   const { text, number, barcode, account, bank_name: bankName, beneficiary, reference } = shown;
   const fields = { text, number, barcode, account, bankName, beneficiary, reference, document };
-  const instructions: Instructions = Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  );
+  const instructions = knownFields<Instructions>(fields);
   const isPayable = [text, number, account].some((value) => value !== undefined);
   return isPayable ? { kind: 'awaits_payer', ...reported, show: { instructions }, ...until } : undefined;
 }

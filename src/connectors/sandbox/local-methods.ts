@@ -1,4 +1,4 @@
-import type { Capabilities, LocalMethod } from '../port/capabilities.ts';
+import { type Capabilities, type LocalMethod, PAYERS_BANK } from '../port/capabilities.ts';
 
 const HOUR = 60;
 const DAY = 24 * HOUR;
@@ -47,7 +47,7 @@ const LOCAL_METHODS = {
   PSE: {
     ...COLOMBIA,
     needs: [
-      'payment_method.detail.bank_transfer.bank_id',
+      PAYERS_BANK,
       ...[
         ...['first_name', 'last_name', 'email', 'ip_address', 'phone.number'],
         ...['document.document_type', 'document.document_number'],

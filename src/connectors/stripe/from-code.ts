@@ -2,6 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { Money } from '#src/money.ts';
 import { boletoBarcode } from '../kit/boleto-barcode.ts';
+import { knownFields } from '../kit/known-fields.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
@@ -87,17 +88,17 @@ function shownBy({ next_action: action }: Intent): Shown | undefined {
   const { pix_display_qr_code: pix, boleto_display_details: boleto, oxxo_display_details: oxxo } = action;
   if (pix.data !== undefined) {
     const instructions = { text: pix.data, image: pix.image_url_png, document: pix.hosted_instructions_url };
-    return { instructions: known(instructions), untilS: pix.expires_at };
+    return { instructions: knownFields<Instructions>(instructions), untilS: pix.expires_at };
   }
   if (boleto.number !== undefined) {
     const barcode = boletoBarcode(boleto.number);
     const document = boleto.pdf ?? boleto.hosted_voucher_url;
     const instructions = { number: boleto.number, barcode, document };
-    return { instructions: known(instructions), untilS: boleto.expires_at };
+    return { instructions: knownFields<Instructions>(instructions), untilS: boleto.expires_at };
   }
   if (oxxo.number !== undefined) {
     const instructions = { number: oxxo.number, document: oxxo.hosted_voucher_url };
-    return { instructions: known(instructions), untilS: oxxo.expires_after };
+    return { instructions: knownFields<Instructions>(instructions), untilS: oxxo.expires_after };
   }
   const { reference, hosted_instructions_url, financial_addresses } =
     action.display_bank_transfer_instructions;
@@ -105,12 +106,7 @@ function shownBy({ next_action: action }: Intent): Shown | undefined {
     financial_addresses.find(({ type, spei }) => type === 'spei' && spei.clabe !== undefined)?.spei ?? {};
   if (clabe === undefined) return undefined;
   const instructions = { account: clabe, bankName: bank_name, beneficiary: account_holder_name, reference };
-  return { instructions: known({ ...instructions, document: hosted_instructions_url }) };
-}
-
-/** Leaves out what is unknown. */
-function known(found: { readonly [Name in keyof Instructions]: string | undefined }): Instructions {
-  return Object.fromEntries(Object.entries(found).filter(([, text]) => text !== undefined));
+  return { instructions: knownFields<Instructions>({ ...instructions, document: hosted_instructions_url }) };
 }
 
 /** Returns the part of a transfer that has arrived, in Stripe's units; undefined if none has. */

@@ -262,10 +262,13 @@ function approved(
   };
 }
 
+/** Our names of the brands that Stripe calls otherwise. */
+const BRANDS: Readonly<Record<string, string>> = { amex: 'AMERICAN_EXPRESS', diners: 'DINERS_CLUB' };
+
 /** Returns the card behind a wallet. */
 function cardBehind({ brand, last4, funding, exp_month, exp_year }: ChargedCard): ReportedCard {
   return {
-    brand: brand.toUpperCase() || undefined,
+    brand: BRANDS[brand] ?? (brand.toUpperCase() || undefined),
     lastFour: /^\d{4}$/.test(last4) ? last4 : undefined,
     expirationMonth: exp_month,
     expirationYear: exp_year === undefined ? undefined : exp_year % 100,

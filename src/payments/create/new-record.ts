@@ -48,8 +48,6 @@ export type PaymentFacts = {
   readonly request: CreatePaymentRequest;
   readonly money: Money;
   readonly method: RequestedMethod;
-  /** The stored customer, if any, whose data fills the fields absent from the request. */
-  readonly storedCustomer: { readonly id: string; readonly payer: CustomerPayer } | undefined;
   /** The record's `created_with`. */
   readonly createdWith: '' | 'PUBLIC_KEY';
   /** Displayable data of the card, whether sent or vaulted. */
@@ -70,7 +68,7 @@ export type PaymentFacts = {
 /** Returns the complete record of a payment that is about to be sent and awaits its outcome. */
 export function newRecord(facts: PaymentFacts): Payment {
   const { request, money, method, chosen } = facts;
-  const customerPayer = recordedPayer(request.customerPayer, facts.storedCustomer);
+  const customerPayer = recordedPayer(request.customerPayer);
   const type = shownType(method, facts.tellsAuthorized);
   const detail = recordedDetail(facts, type);
   const methodFields = {
@@ -143,7 +141,7 @@ function shownType(method: RequestedMethod, tellsAuthorized: boolean): Transacti
 }
 
 /** The stored customer of a payment, with the payer's stored data. */
-type StoredCustomer = PaymentFacts['storedCustomer'];
+type StoredCustomer = { readonly id: string; readonly payer: CustomerPayer };
 
 /**
  * Completes a request with the stored customer's data.
@@ -152,13 +150,13 @@ type StoredCustomer = PaymentFacts['storedCustomer'];
  */
 export function withStoredPayer(
   request: CreatePaymentRequest,
-  stored: StoredCustomer,
+  stored: StoredCustomer | undefined,
   { payerAdds }: { readonly payerAdds: boolean },
 ): CreatePaymentRequest {
   if (!stored) return request;
   const { customerPayer } = request;
   const sent = payerAdds && customerPayer ? onlyAdding(customerPayer, stored.payer) : customerPayer;
-  return { ...request, customerPayer: recordedPayer(sent, stored) };
+  return { ...request, customerPayer: mergedPayer(sent, stored) };
 }
 
 /** Returns the fields of a payer's data about which a customer's data says nothing. */
@@ -169,15 +167,21 @@ function onlyAdding(sent: CustomerPayer, stored: CustomerPayer): CustomerPayer {
 }
 
 /** Merges the payer's data field by field; the request wins. A document or address is taken whole from one side. */
-function recordedPayer(sent: CustomerPayer | undefined, stored: StoredCustomer): CustomerPayer {
+function mergedPayer(sent: CustomerPayer | undefined, { id, payer }: StoredCustomer): CustomerPayer {
   return create(CustomerPayerSchema, {
     ...sent,
-    ...stored?.payer,
+    ...payer,
     ...Object.fromEntries(Object.entries(sent ?? {}).filter(([, value]) => !saysNothing(value))),
-    id: stored?.id,
+    id,
     deviceFingerprints: sent?.deviceFingerprints ?? [],
-    browserInfo: sent?.browserInfo ?? create(BrowserInfoSchema),
+    browserInfo: sent?.browserInfo,
   });
+}
+
+/** Returns the payer of a record, which always shows a browser. */
+function recordedPayer(payer: CustomerPayer | undefined): CustomerPayer {
+  const { browserInfo = create(BrowserInfoSchema) } = payer ?? {};
+  return { ...(payer ?? create(CustomerPayerSchema)), browserInfo };
 }
 
 /** Returns true for undefined, an empty string, and a message that contains only these. */

@@ -12,6 +12,7 @@ import type { Capabilities } from '#src/connectors/port/capabilities.ts';
 import { parseMoney } from '#src/money.ts';
 import { expiryOf } from '#src/payments/method/local-method.ts';
 import type { RequestedMethod } from '#src/payments/method/payment-method.ts';
+import { localDetailOf } from '../model/record.ts';
 
 /** The terms of a connection that limit its payers. */
 type PayerTerms = Pick<Capabilities, 'redirectValidMinutes' | 'localMethods'>;
@@ -95,8 +96,7 @@ function payerUntilMs(
   createdAt: Timestamp,
   { redirectValidMinutes }: PayerTerms,
 ): number {
-  const kind = paymentMethod?.paymentMethodDetail?.kind;
-  const { expiresAt } = kind?.case === 'bankTransfer' || kind?.case === 'ticket' ? kind.value : {};
+  const { expiresAt } = localDetailOf(paymentMethod?.paymentMethodDetail) ?? {};
   return expiresAt ? timestampMs(expiresAt) : timestampMs(createdAt) + redirectValidMinutes * 60_000;
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import {
@@ -10,7 +10,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
-import { chargesCard, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
+import { chargesCard, isLocalMethod, type PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { type Money, parseMoney } from '#src/money.ts';
 import { newId } from '#src/new-id.ts';
 import { type CardDeps, readCard, walletFingerprint } from '#src/payments/method/payer-card.ts';
@@ -71,8 +71,9 @@ export type PreparedPayment = {
 export async function preparePayment(
   deps: PrepareDeps,
   sent: CreatePaymentRequest,
-  { accountId, idempotencyKey, secretPresented, tellsAuthorized = false, withinSession }: KeyedCaller,
+  caller: KeyedCaller,
 ): Promise<PreparedPayment> {
+  const { accountId, idempotencyKey, secretPresented, tellsAuthorized = false, withinSession } = caller;
   const catalogue = deps.catalogue();
   const isOpenToAll = !secretPresented && withinSession === undefined;
   if (isOpenToAll) requireNothingStored(sent);
@@ -83,8 +84,9 @@ export async function preparePayment(
   // Only the merchant may change a customer's data; a payer may add what is missing for this payment.
   const payerAdds = withinSession !== undefined;
   const inSession = requestInSession(complete, stored?.session);
-  const request = withStoredPayer(inSession, storedCustomer, { payerAdds });
-  const method = readMethod(request, stored, catalogue.types);
+  const known = withStoredPayer(inSession, storedCustomer, { payerAdds });
+  const method = readMethod(known, stored, catalogue.types);
+  const request = isLocalMethod(method) && payerAdds ? withPayersAddress(known, caller) : known;
   requireMethodInSession(stored?.session, method);
   if (isOpenToAll && method.by !== 'payer') throw publicKeyAlone();
   const money = requireMoney(request);
@@ -105,7 +107,6 @@ export async function preparePayment(
     request,
     money,
     method,
-    storedCustomer,
     cardData: card?.data,
     createdWith: secretPresented ? '' : 'PUBLIC_KEY',
     walletFingerprint: fingerprint,
@@ -138,6 +139,20 @@ export async function preparePayment(
     oneTimeToken: stored?.oneTimeToken?.id,
   };
   return { record, claim, attempt, chosen, facts, catalogue };
+}
+
+/**
+ * Adds the IP address of a payer who pays in a session by a local method, since a page cannot know it, and banks ask for
+ * it. The address of a merchant's server says nothing about the payer.
+ */
+function withPayersAddress(
+  request: CreatePaymentRequest,
+  { secretPresented, address }: KeyedCaller,
+): CreatePaymentRequest {
+  const { customerPayer } = request;
+  if (secretPresented || !address || customerPayer?.ipAddress) return request;
+  const payer = { ...(customerPayer ?? create(CustomerPayerSchema)), ipAddress: address };
+  return { ...request, customerPayer: payer };
 }
 
 /** Returns the use of a session by its payment; undefined if there is none, or if any number may use it. */

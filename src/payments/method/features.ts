@@ -12,10 +12,16 @@ import {
   type LocalMethodOfPayer,
   type Method,
 } from '#src/connectors/port/attempt.ts';
-import type { Capabilities, LocalMethod, MethodKind } from '#src/connectors/port/capabilities.ts';
+import {
+  type Capabilities,
+  type LocalMethod,
+  type MethodKind,
+  PAYERS_BANK,
+} from '#src/connectors/port/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { formatMoney, parseMoney } from '#src/money.ts';
 import { describeFields, type FieldError, fieldRefusal, ServiceError } from '#src/service-error.ts';
+import { type CardSource, hasSecurityCode } from './card-source.ts';
 import { expiryOf, rangeOf } from './local-method.ts';
 
 /** A feature that a payment needs and a connection lacks. */
@@ -126,7 +132,7 @@ const METHODS = {
  * @param nowMs when the payment is made, in milliseconds since the epoch.
  */
 export function lacksOf(
-  method: Method<unknown>,
+  method: Method<CardSource>,
   request: CreatePaymentRequest,
   can: Capabilities,
   nowMs: number,
@@ -145,10 +151,22 @@ export function lacksOf(
   return [
     ...lacks,
     ...unoffered.map(({ field, what }) => ({ field: `${detail}.${field}`, what })),
+    ...(lacks.length === 0 ? missingForCard(method, request, can) : []),
     ...incomplete.flatMap(({ missing, what }) =>
       (missing?.(can, method, request) ?? []).map((field): Lack => ({ field, what, isMissing: true })),
     ),
   ];
+}
+
+/** Lists the fields that a connection needs for every card, and that a request lacks. */
+function missingForCard(
+  method: Method<CardSource>,
+  { customerPayer: payer }: CreatePaymentRequest,
+  { missingForCards }: Capabilities,
+): Lack[] {
+  const hasCode = method.by !== 'card' || hasSecurityCode(method.card);
+  const missing = missingForCards?.({ payer, hasSecurityCode: hasCode }) ?? [];
+  return missing.map((field) => ({ field, what: METHODS.CARD, isMissing: true }));
 }
 
 /** Returns true for a wallet that pays with a token, of which the request has none, nor a stored wallet. */
@@ -187,12 +205,12 @@ function lacksOfLocal(
     ['amount.currency', !local.currencies.includes(request.amount?.currency ?? ''), oneOf(local.currencies)],
     ['amount.value', ...amountRange(local, request)],
     [
-      `payment_method.detail.${category === 'TICKET' ? 'ticket' : 'bank_transfer'}.expires_at`,
+      `payment_method.detail.${category.toLowerCase()}.expires_at`,
       wantedExpiryMs !== undefined && expiryOf(local, wantedExpiryMs, nowMs) === undefined,
       rangeOf(local),
     ],
     [
-      'payment_method.detail.bank_transfer.bank_id',
+      PAYERS_BANK,
       bankId !== '' && local.banks !== undefined && !local.banks.includes(bankId),
       oneOf(local.banks ?? []),
     ],
@@ -248,7 +266,7 @@ export type Capable = ReadonlyMap<string, Pick<ProviderConnection, 'capabilities
  */
 export function lacksAt(
   connections: Capable,
-  method: Method<unknown>,
+  method: Method<CardSource>,
   request: CreatePaymentRequest,
   nowMs: number,
 ): (connection: ConnectionConfig) => Lack[] {

@@ -35,7 +35,7 @@ export function readLocalMethod(
   if (vaultedToken) throw refuse('vaulted_token');
   if (vaultOnSuccess) throw refuse('vault_on_success');
   const kind = detail?.kind;
-  if (kind?.case && kind.case !== group) throw refuse(`detail.${NAMES[kind.case]}`);
+  if (kind?.case && kind.case !== group) throw refuse(`detail.${GROUP_NAMES[kind.case]}`);
   const { expiresAt } = kind?.case === 'bankTransfer' || kind?.case === 'ticket' ? kind.value : {};
   const transfer = kind?.case === 'bankTransfer' ? kind.value : undefined;
   return {
@@ -47,7 +47,12 @@ export function readLocalMethod(
 }
 
 /** The groups of `payment_method.detail`, by their names in the .proto. */
-const NAMES = { card: 'card', wallet: 'wallet', bankTransfer: 'bank_transfer', ticket: 'ticket' } as const;
+export const GROUP_NAMES = {
+  card: 'card',
+  wallet: 'wallet',
+  bankTransfer: 'bank_transfer',
+  ticket: 'ticket',
+} as const;
 
 /** Returns what a connection can do with payments of a method: a local method's own terms replace the connection's. */
 export function capabilitiesFor(

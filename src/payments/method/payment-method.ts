@@ -19,23 +19,12 @@ import { Secret } from '#src/secret.ts';
 import { fieldRefusal, invalidField, notAllowed, type ServiceError, unknownId } from '#src/service-error.ts';
 import type { StoredToken } from '#src/store/tables/one-time-tokens.ts';
 import type { StoredObjects, VaultedToken } from '#src/store/tables/stored-objects.ts';
+import type { CardSource } from './card-source.ts';
 import { featuresAsked } from './features.ts';
-import { isLocal, readLocalMethod } from './local-method.ts';
+import { GROUP_NAMES, isLocal, readLocalMethod } from './local-method.ts';
 
 /** The payment method of a request, decided. Its card has yet to be opened. */
 export type RequestedMethod = Method<CardSource>;
-
-/** The source of a payment's card. */
-export type CardSource =
-  | { readonly source: 'sent'; readonly input: CardDataInput }
-  | {
-      readonly source: 'stored';
-      /** undefined if the stored methods were not looked up. */
-      readonly stored: VaultedToken | undefined;
-      /** The security code that the payer re-entered; '' if none was sent. */
-      readonly securityCode: string;
-    }
-  | { readonly source: 'token'; readonly token: StoredToken | undefined };
 
 /** Payment method type of one-time tokens. */
 export const ONE_TIME_TOKEN_TYPE = 'CARD';
@@ -72,7 +61,9 @@ export function readMethod(
   const isRedirect = chooseWorkflow(request, offered) === Payment_Workflow.REDIRECT;
   if (isLocal(offered.category)) return readLocalMethod(input, offered.category);
   const kind = input.detail?.kind;
-  if (kind?.case === 'bankTransfer' || kind?.case === 'ticket') throw notWith(type, kind.case);
+  if (kind?.case === 'bankTransfer' || kind?.case === 'ticket') {
+    throw notAllowed(`payment_method.detail.${GROUP_NAMES[kind.case]}`, `must not be sent with ${type}`);
+  }
   if (offered.category === Transaction_Category.WALLET) {
     const wallet = kind?.case === 'wallet' ? kind.value : undefined;
     if (wallet?.paymentToken && !isRedirect) return readWalletToken(input, wallet);
@@ -88,11 +79,6 @@ export function readMethod(
   const stored = () => references && requireStored(type, references);
   const card = chooseCard(input, kind?.value?.cardData, stored, references?.oneTimeToken);
   return { by: 'card', type, card, ...cardOptions(kind?.value) };
-}
-
-function notWith(type: string, group: 'bankTransfer' | 'ticket'): ServiceError {
-  const field = group === 'ticket' ? 'ticket' : 'bank_transfer';
-  return notAllowed(`payment_method.detail.${field}`, `must not be sent with ${type}`);
 }
 
 /**

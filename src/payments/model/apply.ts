@@ -159,7 +159,10 @@ function applyToClosing(
     const moneyAlarms = new Set<MoneyAlarm>([...(paid.moneyAlarms ?? []), 'late_payment']);
     return { ...paid, moneyAlarms: [...moneyAlarms], other: { id: closing.id, checkInS: 0 } };
   }
-  if (isEndWithoutMoney(outcome)) return closedChange(found, closing, attempt, outcome, at);
+  if (isEndWithoutMoney(outcome)) {
+    const closed = closedChange(found, closing, attempt, outcome, at);
+    return { ...closed, ...moneyAlarms(attempt, closed.record, outcome) };
+  }
   // While the cancel is open, it is the cancel that the payment shows.
   if (found.transaction !== closing) return 'unchanged';
   return applyToOperation(found, 'CANCEL', { ...report, outcome: NOT_CLOSED_YET }, at);

@@ -1,9 +1,9 @@
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, reopenedSession } from './change.ts';
 import { eventOf } from './event.ts';
-import { recordOutcome } from './record.ts';
+import { localDetailOf, recordOutcome } from './record.ts';
 import { approvedPauseS, FIRST_CHECK_S } from './schedule.ts';
 import type { PaymentRow, TransactionRow } from './state.ts';
 
@@ -30,6 +30,7 @@ export function attemptChange(
   at: Timestamp,
 ): Omit<Change, 'books'> & { readonly event: string } {
   const { id, vaultedToken } = attempt;
+  const expected = localDetailOf(record.paymentMethod?.paymentMethodDetail)?.expiresAt;
   // The transaction's status decides, since a payment in PENDING / AUTHORIZED is approved.
   const { transaction: status } = recordOutcome(record, outcome, attempt, at);
   return {
@@ -40,7 +41,7 @@ export function attemptChange(
       status,
       ...namesOf(outcome),
       awaitsPayer: awaitsPayer(attempt, outcome),
-      ...(outcome.kind === 'awaits_payer' && outcome.until && { payerUntil: outcome.until }),
+      payerUntil: payerUntil(outcome, expected),
       isFenced: isStillOpen(outcome),
       checkInS: checkInS(attempt, outcome, pauseS),
     },
@@ -48,6 +49,13 @@ export function attemptChange(
     method: methodOf(vaultedToken, status),
     reopens: reopenedSession(record),
   };
+}
+
+/** Returns the provider's end of the payer's time, unless it is the expected one. Providers count in whole seconds. */
+function payerUntil(outcome: Outcome, expected: Timestamp | undefined): Date | undefined {
+  if (outcome.kind !== 'awaits_payer' || !outcome.until) return undefined;
+  const isExpected = expected && Math.abs(outcome.until.getTime() - timestampMs(expected)) <= 1_000;
+  return isExpected ? undefined : outcome.until;
 }
 
 /**

@@ -63,7 +63,7 @@ export type TransactionChange = {
   readonly checkInS: number | undefined;
   /** Time of the reported event according to the provider; undefined keeps the earlier time. */
   readonly reportedAt?: Date | undefined;
-  /** When the payer can no longer pay, according to the provider; undefined keeps the earlier time. */
+  /** When the payer can no longer pay, if the provider says another time than expected; undefined keeps the earlier time. */
   readonly payerUntil?: Date | undefined;
   /** The amount that an operation has moved, if it is not the recorded one. */
   readonly minorUnits?: bigint | undefined;

@@ -4,6 +4,8 @@ import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { type Change, methodOf, NOTHING_ELSE, namesOf, UNNAMED } from './change.ts';
 import { eventOf } from './event.ts';
 import { transactionOf } from './operation-record.ts';
+import { providerDataAfter } from './record.ts';
+import { FIRST_CHECK_S } from './schedule.ts';
 import { booksOf, type PaymentState, type TransactionRow } from './state.ts';
 import { ALREADY_PAID, APPROVED, CANCELED_BY_MERCHANT, type States, statesOf } from './states.ts';
 
@@ -39,11 +41,9 @@ export function closedChange(
   at: Timestamp,
 ): Change {
   const own = outcome.kind === 'declined' ? statesOf(outcome, PURCHASE) : CANCELED_BY_MERCHANT;
-  const reported = outcome.kind === 'not_sent' ? undefined : outcome.providerData;
-  const ended = {
-    ...inStates(transactionOf(record, attempt.id), own, at),
-    ...(reported && { providerData: reported }),
-  };
+  const shown = transactionOf(record, attempt.id);
+  const providerData = providerDataAfter(shown, outcome);
+  const ended = { ...inStates(shown, own, at), ...(providerData && { providerData }) };
   const canceled = inStates(transactionOf(record, closing.id), APPROVED, at);
   const closed = {
     ...withTransactions(record, [ended, canceled], at),
@@ -58,7 +58,8 @@ export function closedChange(
     transaction: endOf(closing, canceled),
     other: {
       id: attempt.id,
-      checkInS: undefined,
+      // Money may have come at the last moment, with news whose check this write takes the place of.
+      checkInS: FIRST_CHECK_S,
       ended: { status: own.transaction, reference: namesOf(outcome).reference },
     },
     event: eventOf(closed),

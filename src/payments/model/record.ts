@@ -13,6 +13,7 @@ import {
 import {
   ConnectionDataSchema,
   type Payment,
+  type ProviderData,
   ProviderDataSchema,
   type Transaction,
   Transaction_Status,
@@ -46,7 +47,7 @@ export function withAttempt(
     createdAt: at,
   };
   const detail = transaction.paymentMethod?.detail;
-  const local = localOf(detail);
+  const local = localDetailOf(detail);
   if (local && expiresAt) local.expiresAt = expiresAt;
   const { paymentMethod } = record;
   const shown = paymentMethod && detail && { ...paymentMethod, paymentMethodDetail: detail };
@@ -79,12 +80,8 @@ export function recordOutcome(
   const detail = transaction?.paymentMethod?.detail;
   if (!transaction?.paymentMethod || !detail || !record.paymentMethod)
     throw new Error('the record has no transaction');
-  const { amountReceived = '' } = transaction.providerData ?? {};
-  if (outcome.kind !== 'not_sent' && outcome.providerData) transaction.providerData = outcome.providerData;
-  const received = 'received' in outcome && outcome.received ? formatMoney(outcome.received) : amountReceived;
-  // What has arrived stays known, unless it was the whole amount.
-  if (received && transaction.providerData && (outcome.kind !== 'approved' || outcome.received))
-    transaction.providerData = { ...transaction.providerData, amountReceived: received };
+  const providerData = providerDataAfter(transaction, outcome);
+  if (providerData) transaction.providerData = providerData;
   recordLocalOutcome(detail, outcome);
   const { kind } = detail;
   if (kind.case === 'card') recordCardOutcome(record, kind.value, outcome, cardFingerprint);
@@ -105,15 +102,35 @@ export function recordOutcome(
   return states;
 }
 
-/** Returns the group of a local method. */
-function localOf(detail: PaymentMethodDetail | undefined): BankTransfer | Ticket | undefined {
+/** Returns an attempt's provider data after an outcome. What has arrived stays known, unless it was the whole amount. */
+export function providerDataAfter(
+  { providerData: before }: Pick<Transaction, 'providerData'>,
+  outcome: Outcome,
+): ProviderData | undefined {
+  const reported = (outcome.kind !== 'not_sent' && outcome.providerData) || before;
+  const arrived = 'received' in outcome && outcome.received ? formatMoney(outcome.received) : undefined;
+  const amountReceived = arrived ?? (outcome.kind === 'approved' ? '' : before?.amountReceived);
+  return reported && amountReceived ? { ...reported, amountReceived } : reported;
+}
+
+/**
+ * Returns the amount that the payer of a payment has transferred, if it is not the payment's. After a cancel, the payment
+ * shows the cancel, and its history the transfer.
+ */
+export function amountReceivedOf({ transactionsHistory }: Payment): string | undefined {
+  return transactionsHistory.map(({ providerData }) => providerData?.amountReceived).find(Boolean);
+}
+
+/** Returns the bank transfer or the ticket of a payment with a local method; undefined for cards and wallets. */
+export function localDetailOf(detail: PaymentMethodDetail | undefined): BankTransfer | Ticket | undefined {
   const kind = detail?.kind;
   return kind?.case === 'bankTransfer' || kind?.case === 'ticket' ? kind.value : undefined;
 }
 
 /** Writes what the payer of a local method is shown. */
-function recordLocalOutcome({ kind }: PaymentMethodDetail, outcome: Outcome): void {
-  const local = kind.case === 'bankTransfer' || kind.case === 'ticket' ? kind.value : undefined;
+function recordLocalOutcome(detail: PaymentMethodDetail, outcome: Outcome): void {
+  const { kind } = detail;
+  const local = localDetailOf(detail);
   if (!local) return;
   if (outcome.kind === 'approved' && kind.case === 'bankTransfer') {
     kind.value.retrievalReferenceNumber = outcome.retrievalReferenceNumber || undefined;

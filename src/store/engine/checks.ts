@@ -238,12 +238,11 @@ export async function countOpenLater(
   return counted;
 }
 
-/** Sets when a payer can no longer pay, unless it is within a second of the stored time. */
+/** Sets when a payer can no longer pay. */
 const SET_PAYER_DUE = {
   name: 'set_payer_due',
   text: `
-    UPDATE transaction SET payer_due_at = $3
-    WHERE account_id = $1 AND id = $2 AND abs(extract(epoch FROM payer_due_at - $3)) > 1`,
+    UPDATE transaction SET payer_due_at = $3 WHERE account_id = $1 AND id = $2`,
 };
 
 /** Stores when the payer of an attempt can no longer pay, according to the provider. */

@@ -109,7 +109,9 @@ function codeFault(i) {
 
 /** Returns the faults in a method's fields, each as a field's id and a message. */
 function faultsOf(i) {
-  const { isCard, vaultedToken } = methods[i];
+  const { isCard, vaultedToken, inputs } = methods[i];
+  const empty = inputs.filter(({ id }) => field(id).value.trim() === '');
+  if (empty.length > 0) return empty.map(({ id }) => [id, texts.emptyField]);
   const badCode = isCard ? codeFault(i) : undefined;
   const code = [badCode, `code-${i}`, badCode];
   const expiry = vaultedToken || !isCard ? undefined : readExpiry();
@@ -275,7 +277,8 @@ function isAsShown({ amount: { currency, value } }) {
 }
 
 async function requestOf(i) {
-  const { type, isCard, vaultedToken } = methods[i];
+  const { type, isCard, isLocal, vaultedToken } = methods[i];
+  if (isLocal) return localRequest(i);
   const installments = Number(field(`installments-${i}`)?.value ?? 1);
   const options = installments > 1 ? { installments } : {};
   const customer_payer = { browser_info: browserInfo() };
@@ -305,6 +308,23 @@ async function requestOf(i) {
   };
 }
 
+/** Returns the request of a local method, with the payer's entries where its provider needs them. */
+function localRequest(i) {
+  const { type, inputs } = methods[i];
+  const request = { payment_method: { type }, customer_payer: { browser_info: browserInfo() } };
+  for (const { id, path } of inputs) {
+    const names = path.split('.');
+    const last = names.pop();
+    let part = request;
+    for (const name of names) {
+      part[name] ??= {};
+      part = part[name];
+    }
+    part[last] = field(id).value.trim();
+  }
+  return request;
+}
+
 /** Returns the facts about the browser that 3-D Secure needs. */
 function browserInfo() {
   return {
@@ -324,7 +344,9 @@ function refuse({ code, errors }) {
     if (path.endsWith('card_data.number')) return [['number', texts.badNumber]];
     if (/card_data\.expiration_/.test(path)) return [['expiry', texts.badExpiry]];
     if (path.endsWith('card_data.security_code')) return [[`code-${chosen()}`, texts.badCode]];
-    return path.endsWith('card_data.holder_name') ? [['holder', texts.badHolder]] : [];
+    if (path.endsWith('card_data.holder_name')) return [['holder', texts.badHolder]];
+    const input = methods[chosen()].inputs.find((one) => one.path === path);
+    return input ? [[input.id, texts.badField]] : [];
   });
   if (faults.length > 0) return showFaults(faults);
   if (errors.some(({ field: path }) => path.startsWith('amount'))) {
@@ -395,8 +417,11 @@ function goTo({ id, redirect_url: url }) {
   // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API does not exist over plain HTTP.
   document.cookie = `checkout_page=${language}; path=/v1/payments/${id}/return; max-age=86400; samesite=lax${secure}`;
   form?.reset();
-  location.assign(url);
+  location.assign(isOwnPage(url, id) ? `${url}?lang=${document.documentElement.lang}` : url);
 }
+
+/** Returns true for this service's page of a payment, which shows how to pay. */
+const isOwnPage = (url, id) => new URL(url).pathname === `/v1/payments/${id}/pay`;
 
 function showPaid({ callback_url: backUrl }) {
   form?.reset();

@@ -61,11 +61,14 @@ function rowOf(type: LocalType): ConformingLocalMethod {
         found('unknown', 'no payment', {}, 404),
       ],
     },
-    closing: {
-      query: lookUpOf(known, { reference }),
-      request: /^PUT \/v1\/payments\/\d+ /,
-      answer: (_request, isClosed) => codeAnswer(id, known, isClosed ? { status: 'cancelled' } : {}),
-    },
+    ...(LOCAL_METHODS[type].closes && {
+      closing: {
+        query: lookUpOf(known, { reference }),
+        request: /^PUT \/v1\/payments\/\d+ /,
+        answer: (_request: string, isClosed: boolean) =>
+          codeAnswer(id, known, isClosed ? { status: 'cancelled' } : {}),
+      },
+    }),
   };
 }
 

@@ -3,6 +3,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { startSite } from '../../support/site.ts';
+import {
+  type FakeToken,
+  faultOfCharge,
+  faultOfToken,
+  methodsByBin,
+  shownCard,
+  stateOfCharge,
+} from './fake-cards.ts';
 import { detailOfOpen, faultOfCode, paymentMethods, shownFieldsOf } from './fake-codes.ts';
 import { choose, pageOf } from './fake-page.ts';
 
@@ -29,7 +37,7 @@ const KEY_LIVES_MS = 10 * 60_000;
 
 /**
  * A fake of Mercado Pago, written from its documentation and independently of the connector: preferences, their
- * payments, payments by local methods, refunds and signed webhooks. One account, in `currency`.
+ * payments, payments by local methods and by card, refunds and signed webhooks. One account, in `currency`.
  */
 export async function startFakeMercadoPago(currency = 'ARS') {
   const preferences = new Map<string, JsonObject>();
@@ -40,6 +48,8 @@ export async function startFakeMercadoPago(currency = 'ARS') {
   const requests: Request[] = [];
   const losses: Loss[] = [];
   const answers: { readonly on: RegExp; readonly answer: Answer }[] = [];
+  const tokens = new Map<string, FakeToken>();
+  let takesNoCode = false;
   let nextId = 1_000_000_001;
   let searchLags = false;
   let ignoresKeys = false;
@@ -91,7 +101,14 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     const { method, path, query } = request;
     if (path === '/checkout/preferences' && method === 'POST') return createPreference(request.body ?? {});
     if (path === '/v1/payments/search' && method === 'GET') return search(query);
-    if (path === '/v1/payments' && method === 'POST') return createCode(request.body ?? {});
+    if (path === '/v1/card_tokens' && method === 'POST') return createToken(request.body ?? {});
+    if (path === '/v1/payment_methods/search') {
+      return { status: 200, body: methodsByBin(query.get('bin') ?? '') };
+    }
+    if (path === '/v1/payments' && method === 'POST') {
+      const { body = {} } = request;
+      return body.token === undefined ? createCode(body) : charge(body);
+    }
     if (path === '/v1/payment_methods') return { status: 200, body: paymentMethods(currency) };
     const preference = /^\/checkout\/preferences\/([^/]+)$/.exec(path)?.[1];
     if (preference !== undefined)
@@ -105,6 +122,40 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     const made = refunds.get(id) ?? [];
     const isShown = (one: JsonObject) => request.showsRefundsInProcess || one.status !== 'in_process';
     return { status: 200, body: made.filter(isShown) };
+  }
+
+  function createToken(body: JsonObject): Answer {
+    const fault = faultOfToken(body);
+    if (fault) {
+      const { body: refusal } = error(400, fault.message);
+      const cause = [{ code: fault.code, description: fault.message }];
+      return { status: 400, body: { ...(refusal as JsonObject), cause } };
+    }
+    const id = randomUUID().replaceAll('-', '');
+    tokens.set(id, { card: body, isUsed: false });
+    return { status: 201, body: { id, ...shownCard(body), status: 'active', luhn_validation: true } };
+  }
+
+  /** Charges a card, or authorizes a charge. A rejection is a success, too. */
+  function charge({ token: tokenId, ...body }: JsonObject): Answer {
+    const token = tokens.get(String(tokenId));
+    const fault = faultOfCharge(body, token, takesNoCode);
+    if (fault !== undefined || !token) return error(400, fault ?? '');
+    token.isUsed = true;
+    const [status, status_detail] = stateOfCharge(body, token);
+    const id = nextId++;
+    const payment: JsonObject = {
+      ...body,
+      ...{ id, status, status_detail, captured: status === 'approved', payment_type_id: 'credit_card' },
+      ...{ transaction_amount_refunded: 0, currency_id: currency, collector_id: FAKE_ACCOUNT },
+      date_created: new Date().toISOString(),
+      date_of_expiration: null,
+      authorization_code: status === 'rejected' ? null : '301299',
+      card: shownCard(token.card),
+      transaction_details: { total_paid_amount: body.transaction_amount ?? 0, external_resource_url: null },
+    };
+    payments.set(String(id), payment);
+    return { status: 201, body: payment };
   }
 
   /** Creates a payment by a local method, which its payer pays later. */
@@ -134,8 +185,16 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     return { status: 201, body: payment };
   }
 
-  /** Cancels a payment that nobody has paid. */
+  /** Captures an authorization, whose rest is released, or cancels a payment that nobody has paid. */
   function update(payment: JsonObject, body: JsonObject): Answer {
+    if (body.capture === true) {
+      const amount = Number(body.transaction_amount ?? payment.transaction_amount);
+      const isWithin = amount > 0 && amount <= Number(payment.transaction_amount);
+      if (payment.status !== 'authorized' || !isWithin) return error(400, 'the payment cannot be captured');
+      Object.assign(payment, { status: 'approved', status_detail: 'accredited', captured: true });
+      payment.transaction_amount = amount;
+      return { status: 200, body: payment };
+    }
     const isOpen = ['pending', 'in_process', 'authorized'].includes(String(payment.status));
     if (body.status !== 'cancelled' || !isOpen) return error(400, 'the payment cannot be cancelled');
     Object.assign(payment, { status: 'cancelled', status_detail: 'by_collector' });
@@ -252,7 +311,12 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     payments,
     refunds,
     requests,
+    tokens,
     pay,
+    /** Enables payments without a security code. */
+    takeNoCode: () => {
+      takesNoCode = true;
+    },
     /** The only preference. */
     preference(): JsonObject {
       const [preference, ...others] = [...preferences.values()];

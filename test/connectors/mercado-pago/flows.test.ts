@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { payersPage } from '#src/connectors/port/outcome.ts';
 import { withClockAhead } from '../../support/process-clock.ts';
-import { cardAttempt } from '../attempts.ts';
+import { enrollmentAttempt } from '../attempts.ts';
 import { lookUp, openedForEach } from '../under-test.ts';
 import { FAKE_ACCOUNT } from './fake-mercado-pago.ts';
 import { attemptInPesos, MONEY, openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
@@ -259,7 +259,7 @@ describe('the creation of a preference', () => {
   });
 
   it('a transaction of a kind that is never sent to Mercado Pago has an unknown outcome', async () => {
-    expect(await lookUp(under, cardAttempt(), undefined)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUp(under, enrollmentAttempt(), undefined)).toMatchObject({ kind: 'unknown' });
     expect(under.fake.requests).toEqual([]);
   });
 
@@ -275,9 +275,9 @@ describe('the creation of a preference', () => {
     expect(await lookUp(under, attempt, undefined)).toMatchObject({ kind: 'approved', isAnyTry: true });
   });
 
-  it('a preference for a card, another currency or an inexpressible amount is turned away', async () => {
+  it('a preference for an enrolled wallet, another currency or an inexpressible amount is turned away', async () => {
     const refused = [
-      cardAttempt(undefined, { money: MONEY }),
+      enrollmentAttempt({ money: MONEY }),
       attemptInPesos({ money: { minorUnits: 1_000n, currency: 'BRL' } }),
       attemptInPesos({ money: { minorUnits: 0n, currency: 'ARS' } }),
     ];

@@ -1,9 +1,14 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
 import type { OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
-import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { AddressSchema, CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { type CardMethod, createCardPayment } from '#src/connectors/mercado-pago/card-request.ts';
+import { createCardToken, findCardMethods } from '#src/connectors/mercado-pago/card-token.ts';
 import {
   cancelPayment,
+  capturePayment,
   createCode,
   listPaymentMethods,
 } from '#src/connectors/mercado-pago/payment-request.ts';
@@ -20,7 +25,7 @@ import {
   type Target,
 } from '#src/connectors/mercado-pago/to-provider.ts';
 import type { LocalMethodOfPayer, PaymentAttempt } from '#src/connectors/port/attempt.ts';
-import { additionalData } from '../attempts.ts';
+import { additionalData, cardAttempt } from '../attempts.ts';
 import golden from './golden-requests.json' with { type: 'json' };
 import {
   attemptInPesos,
@@ -78,7 +83,97 @@ function codeRequest(
   return createCode({ ...attempt, method: own }, 30_000, LOCAL_METHODS[type].id, of);
 }
 
+const card = cardAttempt('4509953566233704', {}, { installments: 3, softDescriptor: 'Café São João & Co' });
+const prepared = { token: 'a1b2c3', methodId: 'visa', issuerId: 310 };
+
+/** The request for a payment by card. */
+function cardRequest(
+  over: Partial<PaymentAttempt> = {},
+  options: Partial<CardMethod> = {},
+  of = settings,
+  with_: Parameters<typeof createCardPayment>[2] = prepared,
+) {
+  const method = { ...(card.method as CardMethod), ...options };
+  return createCardPayment({ ...plain, ...over, method }, 3000.5, with_, of);
+}
+
+const flight = additionalData({
+  airline: {
+    legs: [
+      {
+        departureAirport: 'EZE',
+        departureDatetime: '2030-03-01T10:05',
+        departureAirportTimezone: '-03:00',
+        carrierCode: 'AR',
+      },
+      {
+        arrivalAirport: 'GRU',
+        arrivalDatetime: '2030-03-01 12:50:00',
+        arrivalAirportTimezone: 'America/Sao_Paulo',
+      },
+    ],
+    passengers: [
+      { firstName: 'Ana', lastName: 'Gómez', document: { documentType: 'DNI', documentNumber: '12345678' } },
+    ],
+  },
+});
+
 const requests: Record<string, Target> = {
+  'create the token of a card': createCardToken(
+    (card.method as CardMethod).card,
+    full.customerPayer,
+    settings,
+  ),
+  'create the token of a stored card': createCardToken(
+    { ...(card.method as CardMethod).card, securityCode: undefined, holderName: '' },
+    plain.customerPayer,
+    settings,
+  ),
+  'find the method of a card': findCardMethods('4509953566233704'),
+  'find the method of a shorter card': findCardMethods('371180303257522'),
+  'charge a card, plain': cardRequest({}, {}, settings, { ...prepared, issuerId: undefined }),
+  'authorize a card, with all that is told': cardRequest(
+    {
+      customerPayer: create(CustomerPayerSchema, {
+        ...full.customerPayer,
+        ipAddress: '203.0.113.7',
+        merchantCustomerCreatedAt: timestampFromMs(1_700_000_000_000),
+        shippingAddress: create(AddressSchema, {
+          ...{ addressLine1: 'Av. Corrientes 1234', zipCode: 'C1043', city: 'Buenos Aires', state: 'AR-C' },
+          country: 'AR',
+        }),
+      }),
+      metadata: [{ key: 'campaign', value: 'spring' }],
+      additionalData: flight,
+    },
+    { capture: false },
+    notified,
+  ),
+  'charge a card that is stored': cardRequest(
+    {},
+    { storedCredentials: create(StoredCredentialsSchema, { reason: 'SUBSCRIPTION', usage: 'FIRST' }) },
+  ),
+  'charge a stored card': cardRequest(
+    {},
+    {
+      softDescriptor: '',
+      storedCredentials: create(StoredCredentialsSchema, {
+        ...{ reason: 'UNSCHEDULED_CARD_ON_FILE', usage: 'USED', networkTransactionId: '016150703802094' },
+      }),
+    },
+    notified,
+  ),
+  'charge a card with results of 3-D Secure': cardRequest(
+    {},
+    {
+      threeDSecure: create(ThreeDSecureSchema, {
+        ...{ version: '2.2.0', electronicCommerceIndicator: '5', cryptogram: 'M6+990I6FQxQaH5r==' },
+        ...{ transactionId: 'd0ba0aaf-1', directoryServerTransactionId: 'c4e59ceb-2' },
+      }),
+    },
+  ),
+  'capture an authorization': capturePayment('1312345678', 10.5, TRANSACTION),
+  'cancel an authorization': cancelPayment('1312345678', TRANSACTION),
   'create, plain': createPreference(plain, 3000.5, settings),
   'create, with all that is told': createPreference(full, 20.01, notified),
   'create, with an order that does not add up': createPreference(

@@ -1,4 +1,4 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type JsonObject, type MessageInitShape } from '@bufbuild/protobuf';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
 import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
@@ -22,15 +22,17 @@ export const MONEY = { minorUnits: 300_050n, currency: 'ARS' };
 /** A separate fake of Mercado Pago, with connections to it. */
 export type MercadoPagoUnderTest = UnderTest<Awaited<ReturnType<typeof startFakeMercadoPago>>>;
 
-export const openMercadoPago = (secrets = SECRETS) => openAccount('AR', 'ARS', secrets);
+export const openMercadoPago = (secrets = SECRETS, settings: JsonObject = {}) =>
+  openAccount('AR', 'ARS', secrets, settings);
 
 /** Opens connections to a new fake of an account in a country. */
 export async function openAccount(
   country: string,
   currency: string,
   secrets = SECRETS,
+  settings: JsonObject = {},
 ): Promise<MercadoPagoUnderTest> {
-  const own = { country, account_id: String(FAKE_ACCOUNT) };
+  const own = { country, account_id: String(FAKE_ACCOUNT), ...settings };
   return underTest(await startFakeMercadoPago(currency), (address) =>
     connect(mercadoPagoConnector, { ...address, ...own }, secrets),
   );
@@ -38,11 +40,11 @@ export async function openAccount(
 
 /** Terms of an attempt by each local method, with a payer who has everything that it needs. */
 export const LOCAL_METHODS = {
-  PIX: { country: 'BR', currency: 'BRL', category: 'BANK_TRANSFER', id: 'pix' },
-  BOLETO: { country: 'BR', currency: 'BRL', category: 'TICKET', id: 'bolbradesco' },
-  OXXO: { country: 'MX', currency: 'MXN', category: 'TICKET', id: 'oxxo' },
-  PSE: { country: 'CO', currency: 'COP', category: 'BANK_TRANSFER', id: 'pse' },
-  EFECTY: { country: 'CO', currency: 'COP', category: 'TICKET', id: 'efecty' },
+  PIX: { country: 'BR', currency: 'BRL', category: 'BANK_TRANSFER', id: 'pix', closes: true },
+  BOLETO: { country: 'BR', currency: 'BRL', category: 'TICKET', id: 'bolbradesco', closes: true },
+  OXXO: { country: 'MX', currency: 'MXN', category: 'TICKET', id: 'oxxo', closes: false },
+  PSE: { country: 'CO', currency: 'COP', category: 'BANK_TRANSFER', id: 'pse', closes: false },
+  EFECTY: { country: 'CO', currency: 'COP', category: 'TICKET', id: 'efecty', closes: false },
 } as const;
 
 /** The name of a local method. */

@@ -29,7 +29,7 @@ const REJECTIONS = `
   cc_amount_rate_limit_exceeded 61
   insufficient_amount 51
   insufficient_money 51
-  bank_error 91
+  bank_error 06
   rejected_by_bank 05
   rejected_by_issuer 05
   rejected_by_regulations 57

@@ -24,14 +24,14 @@ describe('the settings of a Mercado Pago connection', () => {
       identity: 'https://api.mercadopago.com ',
       accountNamedBy: new Secret(TOKEN),
       deadlineMs: 20_000,
-      capture: undefined,
-      cancel: undefined,
       complete: undefined,
       readNotification: undefined,
       capabilities: {
-        methods: ['PAYER_PAGE'],
-        authorization: false,
-        captures: 0,
+        methods: ['CARD', 'PAYER_PAGE'],
+        authorization: true,
+        captures: 1,
+        storedCredentials: false,
+        externalThreeDSecure: false,
         refunds: 'several',
       },
     });
@@ -62,6 +62,8 @@ describe('the settings of a Mercado Pago connection', () => {
     ['excluded_payment_types', { excluded_payment_types: ['Ticket!'] }, {}],
     ['methods', { methods: { PIX: 'Pix!' } }, {}],
     ['methods', { methods: ['pix'] }, {}],
+    ['without_security_code', { without_security_code: 'yes' }, {}],
+    ['external_three_d_secure', { external_three_d_secure: 1 }, {}],
     ['setting acount_id', { acount_id: '1' }, {}],
     ['access_token', {}, { access_token: 'sk_test_secret' }],
     ['webhook_secret', {}, { webhook_secret: 'short' }],
@@ -92,9 +94,15 @@ describe('the local methods of a Mercado Pago account', () => {
     const methods = offered(country);
     expect(Object.keys(methods)).toEqual(types);
     for (const method of Object.values(methods)) {
-      expect(method).toMatchObject({ countries: [country], currencies: [currency], close: true });
+      expect(method).toMatchObject({ countries: [country], currencies: [currency] });
       expect(method.needs).toContain('customer_payer.email');
     }
+  });
+
+  it('only Pix and boleto can be closed while nobody has paid', () => {
+    const all = { ...offered('BR', { LOTERICA: 'pec' }), ...offered('CO'), ...offered('MX') };
+    const closable = Object.entries(all).filter(([, { close }]) => close);
+    expect(closable.map(([type]) => type)).toEqual(['PIX', 'BOLETO']);
   });
 
   it('only Pix can be refunded, in parts and for 90 days', () => {

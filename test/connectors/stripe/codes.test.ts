@@ -315,6 +315,22 @@ describe('a lost creation of a code', () => {
     expect(stripe.fake.ledger.intents.size).toBe(1);
   });
 
+  it.each([
+    [402, { type: 'card_error', code: 'payment_method_provider_decline' }, 'declined'],
+    [400, { type: 'invalid_request_error', param: 'amount' }, 'unknown'],
+    [409, { type: 'invalid_request_error', code: 'idempotency_key_in_use' }, 'unknown'],
+  ])(
+    'a creation whose repeat gets %i has the outcome of the first only if Stripe keeps it',
+    async (status, error, kind) => {
+      const attempt = codeAttempt('PIX');
+      await stripe.connection.pay(attempt);
+      const payment_intent = { ...structuredClone(stripe.intent()), status: 'requires_payment_method' };
+      stripe.fake.fail(CREATE, 'lost_before');
+      stripe.fake.fail(CREATE, { answer: { status, body: { error: { ...error, payment_intent } } } });
+      expect(await stripe.connection.pay(attempt)).toMatchObject({ kind });
+    },
+  );
+
   it('a creation that used up the deadline is not repeated', async () => {
     stripe.fake.fail(CREATE, 'silent');
     const attempt = codeAttempt('PIX');

@@ -1,11 +1,15 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import { CARD_BRANDS } from '#src/card-number.ts';
 import type { CardOptions, PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { cardAttempt, tokenAttempt } from '../attempts.ts';
 import { openedForEach } from '../under-test.ts';
 import { lookUp, openStripe } from './stripe-under-test.ts';
 
 const stripe = openedForEach(() => openStripe({ settings: { apple_pay_tokens: true } }));
+
+/** A charge in the fake's ledger. */
+type ChargeOfCard = JsonObject & { payment_method_details: { card: { brand: string } } };
 
 const DECLINED = '4000000000009995';
 const CHALLENGED = '4000002760003184';
@@ -61,6 +65,21 @@ describe('a token of Google Pay', () => {
       iso8583Code: '51',
     });
     expect(await stripe.connection.pay(googleAttempt(CHALLENGED))).toMatchObject({ kind: 'awaits_payer' });
+  });
+
+  it.each([
+    ['visa', 'VISA'],
+    ['amex', 'AMERICAN_EXPRESS'],
+    ['diners', 'DINERS_CLUB'],
+    ['unionpay', 'UNIONPAY'],
+  ])('a card of the brand that Stripe names %s has the brand %s', async (brand, ours) => {
+    const attempt = googleAttempt();
+    const outcome = await stripe.connection.pay(attempt);
+    for (const made of stripe.fake.ledger.charges.values()) {
+      (made as ChargeOfCard).payment_method_details.card.brand = brand;
+    }
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'approved', card: { brand: ours } });
+    expect(CARD_BRANDS).toContain(ours);
   });
 
   it('a token that was used before makes no payment', async () => {

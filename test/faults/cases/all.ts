@@ -1,6 +1,7 @@
 import type { Case } from './case.ts';
 import { CLIENTS } from './clients.ts';
 import { CLOSINGS } from './closings.ts';
+import { CODES } from './codes.ts';
 import { DATABASE } from './database.ts';
 import { DISK } from './disk.ts';
 import { FAILOVER } from './failover.ts';
@@ -21,6 +22,6 @@ import { WEBHOOKS } from './webhooks.ts';
 export const CASES: readonly Case[] = [
   ...[...KILLS, ...GROUPS, ...DATABASE, ...DISK],
   ...[...PROVIDER, ...SLOW, ...FAILOVER, ...LOOK_UPS],
-  ...[...OPERATIONS, ...PAYERS, ...CLOSINGS, ...TOKENS, ...WEBHOOKS],
+  ...[...OPERATIONS, ...PAYERS, ...CLOSINGS, ...CODES, ...TOKENS, ...WEBHOOKS],
   ...[...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],
 ];

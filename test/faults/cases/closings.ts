@@ -1,18 +1,14 @@
 import { inParallel } from '../in-parallel.ts';
 import { type Asked, insistOn, operate } from '../operate.ts';
-import { exchange, getPayment } from '../orders.ts';
+import { exchange, getPayment, type OrderOptions } from '../orders.ts';
 import { makeDue, type Payer, returnTo, sendAway, settled } from '../wallets.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
 /** Cancels of payments that await their payer, which close them at the provider, during faults. */
 export const CLOSINGS: readonly Case[] = [
-  kill('before the claim', () => 'claim_operation:request'),
-  { ...kill('between the claim and the close', () => 'claim_operation:response'), short: true },
-  kill('while the close is on its way', (world) => `${world.kind.closesBy}:request`),
-  kill('after the close, before its answer', (world) => `${world.kind.closesBy}:response`),
-  kill('after the answer, before commit 2', () => 'write_change:request'),
-  kill('after commit 2, before the response', () => 'write_change:response'),
+  // The payer's money is taken without a completion by the service, so only a real close prevents it.
+  ...closingKills('closings', { wallet: 'WALLET_B' }, 'between the claim and the close'),
   {
     name: 'closings: the payer pays while the close runs',
     short: true,
@@ -57,16 +53,35 @@ export const CLOSINGS: readonly Case[] = [
 ];
 
 /**
+ * Makes a case for each step of closing a payment with a method, at which the replica is killed.
+ *
+ * @param short the step of the case that runs with `npm test`.
+ */
+export function closingKills(begins: string, options: OrderOptions, short?: string): readonly Case[] {
+  const steps: readonly (readonly [step: string, pointOf: (world: World) => string])[] = [
+    ['before the claim', () => 'claim_operation:request'],
+    ['between the claim and the close', () => 'claim_operation:response'],
+    ['while the close is on its way', (world) => `${world.kind.closesBy}:request`],
+    ['after the close, before its answer', (world) => `${world.kind.closesBy}:response`],
+    ['after the answer, before commit 2', () => 'write_change:request'],
+    ['after commit 2, before the response', () => 'write_change:response'],
+  ];
+  return steps.map(([step, pointOf]) => {
+    const made = kill(`${begins}: killed ${step}`, pointOf, options);
+    return step === short ? { ...made, short: true } : made;
+  });
+}
+
+/**
  * Makes a case that kills the replica while it closes a payment. Another replica takes over, and the payer, who may
  * have paid in the meantime, tries to pay.
  */
-function kill(step: string, pointOf: (world: World) => string): Case {
+function kill(name: string, pointOf: (world: World) => string, options: OrderOptions): Case {
   return {
-    name: `closings: killed ${step}`,
+    name,
     async run(world) {
       const replica = await world.startReplica();
-      // The payer's money is taken without a completion by the service, so only a real close prevents it.
-      const payer = await sendAway(world, replica.url, 'WALLET_B');
+      const payer = await sendAway(world, replica.url, options);
       const point = pointOf(world);
       const stop = world.gate.hold(point);
       const sent = operate(replica.url, cancelOf(payer));
@@ -88,15 +103,15 @@ function kill(step: string, pointOf: (world: World) => string): Case {
 }
 
 /** Chooses a wallet that takes the payer's money by itself, or one at which the service completes the payment. */
-const anyWallet = (world: World) => world.random.pick(['WALLET_B', 'WALLET_D']);
+const anyWallet = (world: World) => ({ wallet: world.random.pick(['WALLET_B', 'WALLET_D']) });
 
 /** Returns the merchant's cancel of a payment, which has one key. */
-function cancelOf({ id, order }: Payer): Asked {
+export function cancelOf({ id, order }: Payer): Asked {
   return { verb: 'cancel', payment: { id, order, trouble: () => {} }, key: `close ${id}` };
 }
 
 /** Pays at the provider's page, unless the provider has closed it, and returns. */
-async function tryToPay(world: World, url: string, payer: Payer): Promise<void> {
+export async function tryToPay(world: World, url: string, payer: Payer): Promise<void> {
   payer.query = await world.judge.agree(payer.line).catch(() => '');
   await returnTo(url, payer);
 }
@@ -106,7 +121,8 @@ async function leave(url: string, { id }: Payer): Promise<void> {
   await exchange(`${url}/v1/payments/${id}/return/canceled`, { method: 'GET', headers: {}, body: undefined });
 }
 
-async function cancelsOf(world: World, { id }: Payer): Promise<string[]> {
+/** Returns the statuses of a payment's cancels. */
+export async function cancelsOf(world: World, { id }: Payer): Promise<string[]> {
   const rows = await world.query("SELECT status FROM transaction WHERE payment_id = $1 AND type = 'CANCEL'", [
     id,
   ]);

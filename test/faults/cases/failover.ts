@@ -276,13 +276,14 @@ async function expectNoCharge(world: World, order: Order): Promise<void> {
   world.expect(charged.length === 0, 'something was charged');
 }
 
-async function expectAttempts(world: World, order: Order, expected: readonly string[]): Promise<void> {
+/** Expects the attempts of an order, oldest first, each with its connection and status. */
+export async function expectAttempts(world: World, order: Order, expected: readonly string[]): Promise<void> {
   const attempts = await attemptsOf(world, order);
   world.expect(`${attempts}` === `${expected}`, `the attempts were ${attempts.join(', ')}`);
 }
 
 /** Returns the attempts of an order, oldest first, each with its connection and status. */
-async function attemptsOf(world: World, order: Order): Promise<string[]> {
+export async function attemptsOf(world: World, order: Order): Promise<string[]> {
   const rows = await world.query(
     `SELECT t.connection_id, t.status FROM payment p JOIN transaction t ON t.payment_id = p.id
      WHERE p.idempotency_key = $1 ORDER BY t.created_at`,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Stop } from '../gate.ts';
 import { type Answer, type Order, paymentOf, send } from '../orders.ts';
 import { storedBodies } from '../stored-bodies.ts';
-import type { World } from '../world.ts';
+import type { ReplicaOptions, World } from '../world.ts';
 import type { Case } from './case.ts';
 
 /** The service is killed with SIGKILL at every step of a payment and of recovery. */
@@ -115,8 +115,14 @@ function recoveryKill(name: string, step: string, misbehaviour: string): Case {
  * Starts a replica, sends it an order, and kills it when its nth message reaches a point. The message stays held, and
  * the replica's lease expires.
  */
-export async function killAt(world: World, point: string, order: Order, nth = 1): Promise<Stop> {
-  const replica = await world.startReplica({ unhurried: true });
+export async function killAt(
+  world: World,
+  point: string,
+  order: Order,
+  nth = 1,
+  options: ReplicaOptions = {},
+): Promise<Stop> {
+  const replica = await world.startReplica({ unhurried: true, ...options });
   const stop = world.gate.hold(point, nth);
   const sent = send(replica.url, order);
   await stop.reached;

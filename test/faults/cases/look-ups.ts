@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { withConnection, withRoute } from '../catalogue.ts';
 import { createGate } from '../gate.ts';
 import { inParallel } from '../in-parallel.ts';
 import { send } from '../orders.ts';
@@ -119,15 +120,7 @@ const withoutJudge = (text: string) =>
     .replaceAll('{ connection: judge }', '{ connection: judge-two }');
 
 function addHanging(text: string, port: number): string {
-  const judge = / {2}- id: judge\n[\s\S]*?(?= {2}- id: judge-two\n)/.exec(text)?.[0] ?? '';
-  const hanging = judge
-    .replace('id: judge', 'id: hanging')
-    .replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`)
-    .replace(/timeout_ms: \d+/, `timeout_ms: ${HANG_MS}`);
-  return text
-    .replace('connections:\n', `connections:\n${hanging}`)
-    .replace(
-      'routes:\n',
-      "routes:\n  - { id: 6, condition: country == 'AR', targets: [{ connection: hanging }] }\n",
-    );
+  // The first timeout is the hanging connection's.
+  const added = withConnection(text, 'hanging', port).replace(/timeout_ms: \d+/, `timeout_ms: ${HANG_MS}`);
+  return withRoute(added, "{ id: 6, condition: country == 'AR', targets: [{ connection: hanging }] }");
 }

@@ -1,6 +1,7 @@
 import { inParallel } from '../in-parallel.ts';
 import { deliver } from '../notify.ts';
 import { type Asked, insistOn, operate, pay, verbsOf } from '../operate.ts';
+import type { OrderOptions } from '../orders.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
@@ -54,8 +55,8 @@ export const OPERATIONS: readonly Case[] = [
       world.expect(rows.length === 1, `there are ${rows.length} refunds`);
     },
   },
-  race('refunds', { verb: 'refund', capture: true }),
-  race('captures', { verb: 'capture', capture: false }),
+  race('operations: partial refunds', 'refund', { capture: true }),
+  race('operations: partial captures', 'capture', { capture: false }),
   {
     name: 'operations: a capture against a cancel',
     async run(world) {
@@ -135,15 +136,15 @@ async function somethingTo(world: World, url: string): Promise<Asked> {
 }
 
 /** Makes a case with concurrent partial operations that together exceed the payment. */
-function race(name: string, { verb, capture }: { verb: 'refund' | 'capture'; capture: boolean }): Case {
+export function race(name: string, verb: 'refund' | 'capture', options: OrderOptions): Case {
   return {
-    name: `operations: partial ${name} that race to more than the whole, at two replicas`,
+    name: `${name} that race to more than the whole, at two replicas`,
     async run(world) {
       const [one, two] = [
         await world.startReplica({ unhurried: true }),
         await world.startReplica({ unhurried: true }),
       ];
-      const payment = await pay(world, one.url, { capture });
+      const payment = await pay(world, one.url, options);
       const calls = Array.from({ length: 24 }, (_, i) => async () => {
         const asked = { verb, payment, key: `part-${i}`, percent: 30 } as const;
         for (let tries = 0; tries < 20; tries++) {
@@ -157,7 +158,7 @@ function race(name: string, { verb, capture }: { verb: 'refund' | 'capture'; cap
         "SELECT count(*)::integer AS done FROM transaction WHERE parent_id IS NOT NULL AND status = 'SUCCEEDED'",
       );
       const done = Number(row?.done);
-      world.expect(done >= 1 && done <= 3, `${done} ${name} of 30 % succeeded`);
+      world.expect(done >= 1 && done <= 3, `${done} ${verb}s of 30 % succeeded`);
     },
   };
 }

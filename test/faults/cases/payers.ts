@@ -55,7 +55,7 @@ export const PAYERS: readonly Case[] = [
     name: 'payers: a notification that contradicts the provider',
     async run(world) {
       const { url } = await world.startReplica({ unhurried: true });
-      const payer = await sendAway(world, url, 'WALLET_B');
+      const payer = await sendAway(world, url, { wallet: 'WALLET_B' });
       const told = await notify(world, url, {
         ...payer.line,
         status: 'paid',
@@ -73,7 +73,7 @@ export const PAYERS: readonly Case[] = [
     name: 'payers: killed between storing a notification and processing it',
     async run(world) {
       const replica = await world.startReplica();
-      const payer = await sendAway(world, replica.url, 'WALLET_B');
+      const payer = await sendAway(world, replica.url, { wallet: 'WALLET_B' });
       await agree(world, payer);
       // A signed report is settled alone; all notifications that a look-up covers are settled together.
       const settling = world.can('look_ups') ? 'settle_served_news' : 'settle_news';
@@ -98,7 +98,7 @@ export const PAYERS: readonly Case[] = [
     name: 'payers: a payer who pays while the payment expires',
     async run(world) {
       const { url } = await world.startReplica({ unhurried: true });
-      const payer = await sendAway(world, url, 'WALLET_B', 'sandbox:stay_open');
+      const payer = await sendAway(world, url, { wallet: 'WALLET_B', description: 'sandbox:stay_open' });
       // Days later, the last look-up, the closing and the payer come at once.
       await world.query(`UPDATE transaction SET ${older('2 days')} WHERE id = $1`, [payer.transactionId]);
       const actions = world.random.shuffled([

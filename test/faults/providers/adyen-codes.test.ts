@@ -3,7 +3,8 @@ import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { payersPage } from '#src/connectors/port/outcome.ts';
 import { codeAttempt, connectAdyen, read } from '../../connectors/adyen/adyen-under-test.ts';
 import { adyen } from './adyen.ts';
-import type { Judge, LedgerLine } from './provider.ts';
+import { codeAtDouble } from './code-at-double.ts';
+import type { Judge } from './provider.ts';
 
 /* The codes of the double with which the faults judge Adyen, behind its front. */
 
@@ -29,13 +30,8 @@ afterAll(async () => {
 
 async function created(type = 'PIX', word = 'order') {
   const attempt = codeAttempt(type, { merchantOrderId: word }, { bankId: '1022' });
-  const outcome = await connection.pay(attempt);
-  if (outcome.kind !== 'awaits_payer') throw new Error(outcome.kind);
-  const line = async (): Promise<LedgerLine> => {
-    const lines = (await judge.ledger()).filter((one) => one.idempotency_key === attempt.transactionId);
-    expect(lines).toHaveLength(1);
-    return lines[0] as LedgerLine;
-  };
+  const code = await codeAtDouble(judge, connection, attempt);
+  const { line } = code;
   /** Waits for the double's own notification about the end of the code. */
   const isNow = async (kind: string, status: string, captured: number) => {
     expect(await line()).toMatchObject({ kind: 'code', status, amount: 300_000, amount_captured: captured });
@@ -49,7 +45,7 @@ async function created(type = 'PIX', word = 'order') {
     };
     await expect.poll(kinds).toEqual([kind]);
   };
-  return { attempt, outcome, line, isNow };
+  return { ...code, isNow };
 }
 
 it('a code at the double is created, and paid once, which its notification reports', async () => {

@@ -13,7 +13,15 @@ const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 /** Adyen's fake, which sends notifications about all events by itself. Its codes are Brazilian. */
 export const adyen: Provider = {
   name: 'adyen',
-  abilities: new Set(['cards', 'authorizations', 'verifications', 'redirects', 'late_payers']),
+  abilities: new Set([
+    'cards',
+    'authorizations',
+    'verifications',
+    'redirects',
+    'late_payers',
+    'codes',
+    'late_codes',
+  ]),
   connector: 'adyen',
   timeoutMs: 1_500,
   settings: () => `merchant_account: ${FAKE_ACCOUNT}, redirect_methods: { WALLET_B: ideal, WALLET_D: ideal }`,

@@ -6,8 +6,9 @@ import { Secret } from '#src/secret.ts';
 import { FAKE_ACCESS_TOKEN, FAKE_WEBHOOK_SECRET } from '../../connectors/mercado-pago/fake-mercado-pago.ts';
 import { codeAttempt } from '../../connectors/mercado-pago/mercado-pago-under-test.ts';
 import { connect, lookUp } from '../../connectors/under-test.ts';
+import { codeAtDouble } from './code-at-double.ts';
 import { mercadoPago } from './mercado-pago.ts';
-import type { Judge, LedgerLine } from './provider.ts';
+import type { Judge } from './provider.ts';
 
 /* The codes of the double with which the faults judge Mercado Pago, behind its front. */
 
@@ -37,13 +38,8 @@ afterAll(async () => {
 
 async function created(over: Partial<PaymentAttempt> = {}) {
   const attempt = codeAttempt('PIX', over);
-  const outcome = await connection.pay(attempt);
-  if (outcome.kind !== 'awaits_payer') throw new Error(outcome.kind);
-  const line = async (): Promise<LedgerLine> => {
-    const lines = (await judge.ledger()).filter((one) => one.idempotency_key === attempt.transactionId);
-    expect(lines).toHaveLength(1);
-    return lines[0] as LedgerLine;
-  };
+  const code = await codeAtDouble(judge, connection, attempt);
+  const { outcome, line } = code;
   const isNow = async (kind: string, status: string, captured: number) => {
     expect(await lookUp({ connection }, attempt, outcome.reference)).toMatchObject({ kind });
     expect(await line()).toMatchObject({
@@ -53,7 +49,7 @@ async function created(over: Partial<PaymentAttempt> = {}) {
       amount_captured: captured,
     });
   };
-  return { attempt, outcome, line, isNow };
+  return { ...code, isNow };
 }
 
 it('a code at the double is created, paid, and named in a signed notification', async () => {

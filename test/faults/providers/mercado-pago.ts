@@ -14,7 +14,15 @@ const CURRENCY = 'BRL';
 /** Mercado Pago's fake: it redirects payers, shows them codes, and captures their payments by itself. */
 export const mercadoPago: Provider = {
   name: 'mercado_pago',
-  abilities: new Set(['redirects', 'look_ups', 'refund_reads', 'payer_closings', 'unsigned_notifications']),
+  abilities: new Set([
+    'redirects',
+    'look_ups',
+    'refund_reads',
+    'payer_closings',
+    'unsigned_notifications',
+    'codes',
+    'code_closings',
+  ]),
   connector: 'mercado-pago',
   timeoutMs: 1_500,
   settings: () => 'country: BR',

@@ -17,6 +17,11 @@ export const ABILITIES = {
   groups: 'groups of claims and ends are the database alone, and are tried before the sandbox',
   enrollments: 'it enrolls no wallets',
   late_payers: 'it lets nobody pay at a page that was closed',
+  codes: 'it makes no codes',
+  code_closings: 'it closes no code that can still be paid',
+  lost_codes: 'the lost creation of a code that it does not find stays unknown',
+  late_codes: 'it lets nobody pay a code that has run out',
+  transfers: 'it takes no transfer of another amount',
   dashboard: 'it has no dashboard here, in which a merchant refunds',
 } as const;
 

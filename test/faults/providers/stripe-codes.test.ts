@@ -6,7 +6,8 @@ import { Secret } from '#src/secret.ts';
 import { FAKE_API_KEY, FAKE_WEBHOOK_SECRET } from '../../connectors/stripe/fake-stripe.ts';
 import { codeAttempt, type LocalType } from '../../connectors/stripe/stripe-under-test.ts';
 import { connect, lookUp } from '../../connectors/under-test.ts';
-import type { Judge, LedgerLine } from './provider.ts';
+import { codeAtDouble } from './code-at-double.ts';
+import type { Judge } from './provider.ts';
 import { stripe } from './stripe.ts';
 
 /* The codes of the double with which the faults judge Stripe, behind its front. */
@@ -33,19 +34,14 @@ afterAll(async () => {
 
 async function created(over: Partial<PaymentAttempt> = {}, type: LocalType = 'PIX') {
   const attempt = codeAttempt(type, over);
-  const outcome = await connection.pay(attempt);
-  if (outcome.kind !== 'awaits_payer') throw new Error(outcome.kind);
-  const line = async (): Promise<LedgerLine> => {
-    const lines = (await judge.ledger()).filter((one) => one.idempotency_key === attempt.transactionId);
-    expect(lines).toHaveLength(1);
-    return lines[0] as LedgerLine;
-  };
+  const code = await codeAtDouble(judge, connection, attempt);
+  const { outcome, line } = code;
   const isNow = async (kind: string, status: string, captured: number) => {
     expect(await lookUp({ connection }, attempt, outcome.reference)).toMatchObject({ kind });
     const entry = { kind: 'code', status, amount: 15_000, amount_captured: captured };
     expect(await line()).toMatchObject(entry);
   };
-  return { attempt, outcome, line, isNow };
+  return { ...code, isNow };
 }
 
 it.each(['PIX', 'BOLETO', 'OXXO', 'SPEI'] as const)(

@@ -6,7 +6,19 @@ import type { Report } from '#src/payments/model/apply.ts';
 import type { OperationType } from '#src/payments/model/books.ts';
 import type { PaymentState } from '#src/payments/model/state.ts';
 import { runs } from '#test/support/fixed-seed.ts';
-import { AMOUNT, APPROVED, approved, BASE_ID, begun, CAN, learned } from './kept-payment.ts';
+import {
+  AMOUNT,
+  APPROVED,
+  approved,
+  awaitingCode,
+  BASE_ID,
+  begun,
+  CAN,
+  CODE,
+  claimedCode,
+  learned,
+} from './kept-payment.ts';
+import { EXCESS, PART } from './payment-steps.ts';
 
 /** Applies reports in their order; waiting reports come again, as a notification does. */
 function inOrder(start: PaymentState, reports: readonly Report[]): PaymentState {
@@ -176,4 +188,86 @@ it('approvals and the stages of disputes lead to the same state in any order', (
       ),
     ]),
   );
+});
+
+/** Reports about a code, of which at least one ends it. */
+const { providerData } = APPROVED;
+const EXPIRED = { kind: 'expired', providerData } as const;
+const OPEN_CODE: readonly Outcome[] = [
+  CODE,
+  { ...CODE, received: PART },
+  { kind: 'pending', providerData },
+  { kind: 'unknown', detail: '', providerData: undefined },
+];
+const ENDS: readonly Outcome[] = [
+  EXPIRED,
+  { ...EXPIRED, received: PART },
+  APPROVED,
+  { ...APPROVED, received: EXCESS },
+];
+const arbCodeReports = fc
+  .tuple(fc.subarray([...OPEN_CODE]), fc.subarray([...ENDS], { minLength: 1 }))
+  .map((parts) => parts.flat());
+
+/** Applies reports about a code in their order. @returns its state, and the alarms that were raised. */
+function alarmsInOrder(start: PaymentState, outcomes: readonly Outcome[]) {
+  const alarms: string[] = [];
+  let state = start;
+  for (const outcome of outcomes) {
+    const next = learned(state, { kind: 'outcome', transactionId: BASE_ID, outcome, pauseS: 5 });
+    if (typeof next.change !== 'string') alarms.push(...(next.change.moneyAlarms ?? []));
+    state = next.state;
+  }
+  return { state, alarms };
+}
+
+/** Returns the alarms that must be raised about the money of a code. */
+function alarmsDue(outcomes: readonly Outcome[], isCanceled: boolean): string[] {
+  const paidAt = outcomes.findIndex(({ kind }) => kind === 'approved');
+  const endedAt = outcomes.findIndex(({ kind }) => kind === 'expired');
+  const isPaid = paidAt >= 0;
+  const isEndedFirst = endedAt >= 0 && (!isPaid || endedAt < paidAt);
+  // While a cancel is open, the payment shows nothing but the cancel until the end.
+  const hasPart = outcomes
+    .slice(isCanceled ? endedAt : 0, endedAt + 1)
+    .some((one) => (one.kind === 'awaits_payer' || one.kind === 'expired') && one.received !== undefined);
+  const paid = outcomes[paidAt];
+  return [
+    ...(isEndedFirst && hasPart ? ['underpaid'] : []),
+    ...(isPaid && (isEndedFirst || isCanceled) ? ['late_payment'] : []),
+    ...(paid?.kind === 'approved' && paid.received ? ['overpaid'] : []),
+  ];
+}
+
+it('a code ends alike in any order of its reports, and whoever has to decide about its money is told once', () => {
+  const seen = new Set<string>();
+  const arb = arbCodeReports.chain((reports) =>
+    fc.record({
+      start: fc.constantFrom(
+        claimedCode(),
+        awaitingCode(),
+        begun(awaitingCode(), 'CANCEL', AMOUNT, 'cancel'),
+      ),
+      one: fc.shuffledSubarray(reports, { minLength: reports.length }),
+      other: fc.shuffledSubarray(reports, { minLength: reports.length }),
+    }),
+  );
+  fc.assert(
+    fc.property(arb, ({ start, one, other }) => {
+      const isCanceled = start.payment.openOperation !== undefined;
+      const [first, second] = [alarmsInOrder(start, one), alarmsInOrder(start, other)];
+      const ends = [first, second].map(({ state: { record, transactions } }) => {
+        const base = transactions.find(({ id }) => id === BASE_ID);
+        // A cancel that came too late ends with a report of its own.
+        return [transactions.some((own) => own.status === 'PENDING') || record.status, base?.status];
+      });
+      expect(first.alarms.toSorted()).toEqual(alarmsDue(one, isCanceled).toSorted());
+      expect(ends.map(([, status]) => status)).toEqual([ends[0]?.[1], ends[0]?.[1]]);
+      if (!isCanceled) expect(ends[1]).toEqual(ends[0]);
+      for (const alarm of first.alarms) seen.add(alarm);
+      seen.add(`${ends[0]?.[1]}`);
+    }),
+    { numRuns: runs(700) },
+  );
+  expect([...seen].sort()).toEqual(['EXPIRED', 'SUCCEEDED', 'late_payment', 'overpaid', 'underpaid']);
 });

@@ -19,7 +19,7 @@ import {
 } from '#src/payments/model/state.ts';
 import { runs } from '#test/support/fixed-seed.ts';
 import { AMOUNT, BASE_ID, claimed, FINGERPRINT, learned, sumOf, timeOf } from './kept-payment.ts';
-import { holds, OUTCOMES } from './payment-steps.ts';
+import { AWAITING, holds, OUTCOMES } from './payment-steps.ts';
 
 const STAYS_OPEN: readonly Outcome['kind'][] = ['unknown', 'pending', 'awaits_payer', 'to_complete'];
 
@@ -52,6 +52,7 @@ it('a record shows the fingerprint of its card once the provider has approved th
       const { id, type, status } = transaction;
       if (type !== Transaction_Type.PURCHASE && type !== Transaction_Type.AUTHORIZE) continue;
       const fingerprint = fingerprintOf(transaction);
+      if (fingerprint === undefined) continue;
       if (status === Transaction_Status.PENDING) expect(fingerprint).toBe('');
       // A payment that its provider denies after its approval was approved once.
       const earlier = before.record.transactionsHistory.find((one) => one.id === id);
@@ -123,7 +124,7 @@ it('a payment that was canceled before its payer acted becomes paid through late
     const wasClosed = before.record.status === CANCELED && !before.payment.isReleased;
     if (!wasClosed || before.payment.openOperation || after.record.status !== SUCCEEDED) return;
     expect(report.kind === 'outcome' && report.outcome.kind).toBe('approved');
-    if (before.transactions[0]?.status === 'EXPIRED') expect(change.moneyAlarms).toEqual(['late_payment']);
+    if (before.transactions[0]?.status === 'EXPIRED') expect(change.moneyAlarms).toContain('late_payment');
     revived += 1;
   }, runs(1_500));
   expect(revived).toBeGreaterThan(0);
@@ -131,12 +132,16 @@ it('a payment that was canceled before its payer acted becomes paid through late
 
 it('a cancel that closes a payment ends together with the attempt, or is declined because the attempt was paid', () => {
   const seen = new Set<string>();
-  holds((_before, after) => {
-    for (const one of after.transactions.filter(isClosing)) {
-      const attempt = after.transactions.find(({ id }) => id === one.parentId);
-      seen.add(`${one.status}: ${attempt && isOpen(attempt) ? 'open' : attempt?.status}`);
-    }
-  }, runs(1_500));
+  holds(
+    (_before, after) => {
+      for (const one of after.transactions.filter(isClosing)) {
+        const attempt = after.transactions.find(({ id }) => id === one.parentId);
+        seen.add(`${one.status}: ${attempt && isOpen(attempt) ? 'open' : attempt?.status}`);
+      }
+    },
+    runs(1_500),
+    AWAITING,
+  );
   expect([...seen].sort()).toEqual([
     'DECLINED: DECLINED',
     'DECLINED: EXPIRED',

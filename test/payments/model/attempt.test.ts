@@ -9,8 +9,9 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { attemptChange } from '#src/payments/model/attempt.ts';
-import { attemptToClaim } from '../../support/open-attempts.ts';
-import { APPROVED, declined, NOT_SENT, PENDING, UNKNOWN } from '../attempt-outcomes.ts';
+import { attemptToClaim } from '../../support/claimed-rows.ts';
+import { APPROVED, declined, PENDING, UNKNOWN } from '../../support/outcomes.ts';
+import { NOT_SENT } from '../attempt-outcomes.ts';
 
 const REDIRECT = { ...PENDING, kind: 'awaits_payer', show: { page: 'https://wallet.example' } } as Outcome;
 const TO_COMPLETE = { ...PENDING, kind: 'to_complete' } as Outcome;

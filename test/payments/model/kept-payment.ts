@@ -74,6 +74,42 @@ export function claimed(capture: boolean): PaymentState {
   };
 }
 
+/** Our own page, which a payer's code is shown on. */
+export const OUR_PAGE = 'https://pay.example/v1/payments/p/pay';
+
+/** A payment with a local method that was just claimed. */
+export function claimedCode(group: 'bankTransfer' | 'ticket' = 'bankTransfer'): PaymentState {
+  const { record, transactions, ...state } = claimed(true);
+  const detail = { kind: { case: group, value: { redirectUrl: OUR_PAGE } } } as const;
+  const category = group === 'ticket' ? Transaction_Category.TICKET : Transaction_Category.BANK_TRANSFER;
+  const { PURCHASE: type } = Transaction_Type;
+  const own = { id: BASE_ID, type, status: Transaction_Status.PENDING, category };
+  const paymentMethod = { type: 'PIX', paymentMethodDetail: detail };
+  return {
+    ...state,
+    record: create(PaymentSchema, {
+      ...{ id: record.id, amount: { currency: 'USD' }, paymentMethod, checkout: { sdkActionRequired: true } },
+      transactionsHistory: [{ ...own, paymentMethod: { type: 'PIX', detail } }],
+    }),
+    transactions: transactions.map((one) => ({
+      ...one,
+      methodKind: 'PAYER_CODE',
+      providerPaymentId: undefined,
+    })),
+  };
+}
+
+/** The outcome of a local method's code that was made, or is still open. */
+export const CODE = {
+  ...{ kind: 'awaits_payer', providerData, show: { instructions: { text: '000201' } } },
+} as const satisfies Outcome;
+
+/** A payment with a code that its payer has yet to pay. */
+export function awaitingCode(): PaymentState {
+  const report = { kind: 'outcome', transactionId: BASE_ID, outcome: CODE, pauseS: 5 } as const;
+  return learned(claimedCode(), report).state;
+}
+
 /** An approved payment. */
 export function approved(capture: boolean): PaymentState {
   const report = { kind: 'outcome', transactionId: BASE_ID, outcome: APPROVED, pauseS: 5 } as const;

@@ -13,15 +13,21 @@ import {
   AMOUNT,
   APPROVED,
   approved,
+  awaitingCode,
   awaitingPayer,
   BASE_ID,
   begun,
   CAN,
+  CODE,
   claimed,
+  claimedCode,
   learned,
 } from './kept-payment.ts';
 
 const providerData = create(ProviderDataSchema);
+/** Money that arrived for a code: too little, and too much. */
+export const PART = { minorUnits: AMOUNT / 2n, currency: 'USD' };
+export const EXCESS = { minorUnits: AMOUNT * 2n, currency: 'USD' };
 /** An outcome of every kind, including corrections. */
 export const OUTCOMES: readonly Outcome[] = [
   APPROVED,
@@ -42,6 +48,13 @@ export const OUTCOMES: readonly Outcome[] = [
   { kind: 'not_sent', because: 'turned_away', detail: '' },
   { kind: 'unknown', detail: '', providerData: undefined },
 ];
+const ANY_OUTCOME: readonly Outcome[] = [
+  ...[...OUTCOMES, CODE, { ...CODE, received: PART }],
+  ...[
+    { kind: 'expired' as const, providerData, received: PART },
+    { ...APPROVED, received: EXCESS },
+  ],
+];
 
 /** An event in the life of a payment: an operation begins, or a report arrives. */
 type Step =
@@ -56,7 +69,7 @@ const arbBegin = fc
   .record({ begins: fc.constantFrom<OperationType>('CAPTURE', 'REFUND', 'CANCEL'), minorUnits: arbAmount })
   .map((step): Step => step);
 const arbOutcome = fc.record({
-  outcome: fc.constantFrom(...OUTCOMES),
+  outcome: fc.constantFrom(...ANY_OUTCOME),
   pick: fc.nat(),
   isOfOpen: fc.boolean(),
 });
@@ -91,7 +104,7 @@ const arbCorrection = fc.record({ pick: fc.nat(), day: fc.option(fc.integer({ mi
 );
 const FAILED: Outcome = { kind: 'declined', iso8583Code: '05', advice: 'NONE', providerData, corrects: [''] };
 const arbAttempt = fc
-  .constantFrom(...OUTCOMES.filter((one) => !('corrects' in one)))
+  .constantFrom(...ANY_OUTCOME.filter((one) => !('corrects' in one)))
   .map(
     (outcome): Step => ({ learns: () => ({ kind: 'outcome', transactionId: BASE_ID, outcome, pauseS: 5 }) }),
   );
@@ -151,9 +164,21 @@ const arbSteps = fc.array(
 const arbStart = fc
   .record({
     capture: fc.boolean(),
-    from: fc.constantFrom(approved, approved, approved, claimed, awaitingPayer, awaitingPayer),
+    from: fc.constantFrom(
+      ...[approved, approved, approved, claimed, awaitingPayer, awaitingPayer],
+      ...[() => claimedCode(), awaitingCode],
+    ),
   })
   .map(({ capture, from }) => from(capture));
+
+/** A payment whose payer has yet to act. */
+export const AWAITING: fc.Arbitrary<PaymentState> = fc
+  .constantFrom(
+    () => awaitingPayer(true),
+    () => awaitingPayer(false),
+    awaitingCode,
+  )
+  .map((from) => from());
 
 /** Runs the steps; `look` sees the state before and after each applied report. */
 function live(
@@ -176,9 +201,9 @@ function live(
 }
 
 /** Checks a property on payments with arbitrary steps. */
-export function holds(look: Parameters<typeof live>[2], numRuns = runs(700)): void {
+export function holds(look: Parameters<typeof live>[2], numRuns = runs(700), starts = arbStart): void {
   fc.assert(
-    fc.property(arbStart, arbSteps, (start, steps) => live(start, steps, look)),
+    fc.property(starts, arbSteps, (start, steps) => live(start, steps, look)),
     { numRuns },
   );
 }

@@ -17,7 +17,8 @@ import type { MethodKind } from '#src/connectors/port/capabilities.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { eventOf } from '#src/payments/model/event.ts';
 import { atConnection, recordOutcome, withAttempt } from '#src/payments/model/record.ts';
-import { APPROVED, declined, NOT_SENT } from '../attempt-outcomes.ts';
+import { APPROVED, declined } from '../../support/outcomes.ts';
+import { NOT_SENT } from '../attempt-outcomes.ts';
 
 const providerData = create(ProviderDataSchema);
 const CHALLENGE: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://acs.example' } };

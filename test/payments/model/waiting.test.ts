@@ -4,6 +4,7 @@ import { Payment_Status, Payment_SubStatus_Value, ProviderDataSchema } from '#ge
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { TransactionInState, TransactionRow } from '#src/payments/model/state.ts';
 import { endOf, isNothingNew, NO_LOOK_UP, timeLeftMs, withoutLookUp } from '#src/payments/model/waiting.ts';
+import { UNKNOWN } from '../../support/outcomes.ts';
 import { APPROVED, claimed } from './kept-payment.ts';
 
 const SHOWN = create(ProviderDataSchema, { id: 'shown' });
@@ -15,7 +16,6 @@ const REDIRECT = {
   show: { page: 'https://wallet.example' },
 } as const;
 const TO_COMPLETE = { kind: 'to_complete', providerData: OTHER } as const;
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 const EXPIRED: Outcome = { kind: 'expired', providerData: OTHER };
 
 type Shown = { readonly isPlain?: boolean; readonly subStatus?: Payment_SubStatus_Value };
