@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import { describeError } from '#src/api/describe-error.ts';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
 import { emptyCatalogue } from '#src/catalogue/change-catalogue.ts';

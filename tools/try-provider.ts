@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import type { ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readArguments } from '#src/commands/command-line.ts';

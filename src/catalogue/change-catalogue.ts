@@ -6,7 +6,7 @@ import {
   ConnectionConfigSchema,
   type PaymentMethodType,
   type Route,
-} from '#gen/payments/config/catalogue_pb.js';
+} from '#gen/payments/v1/catalogue_pb.js';
 import type { UpdateCatalogueRequest } from '#gen/payments/v1/configuration_service_pb.js';
 import { fieldRefusal } from '#src/service-error.ts';
 

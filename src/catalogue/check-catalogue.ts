@@ -5,7 +5,7 @@ import {
   Choice,
   type PaymentMethodType,
   type Route,
-} from '#gen/payments/config/catalogue_pb.js';
+} from '#gen/payments/v1/catalogue_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CARD_BRANDS } from '#src/card-number.ts';
 import { CURRENCIES } from '#src/money.ts';
@@ -75,7 +75,7 @@ function checkRules(catalogue: Catalogue): CatalogueFault[] {
 
 function checkWorkflows({ category, workflows }: PaymentMethodType, i: number): CatalogueFault[] {
   const field = `payment_method_types[${i}].workflows`;
-  if (workflows.includes(Payment_Workflow.SDK_CHECKOUT)) {
+  if (workflows.some((one) => one !== Payment_Workflow.DIRECT && one !== Payment_Workflow.REDIRECT)) {
     return [fault(field, 'must contain only DIRECT and REDIRECT, which checkout sessions use too')];
   }
   if (category === Transaction_Category.CARD && workflows.includes(Payment_Workflow.REDIRECT)) {
@@ -149,6 +149,9 @@ function checkTargets(
     if (weight !== undefined && choice !== Choice.SPLIT) {
       faults.push(fault(`${field}.targets[${i}].weight`, 'is used only with choice SPLIT'));
     }
+  }
+  if (choice === Choice.CHOICE_UNSPECIFIED) {
+    faults.push(fault(`${field}.choice`, 'must be absent, or name a choice'));
   }
   if (targets.length > 0 && targets.every(({ weight }) => weight === 0)) {
     faults.push(fault(`${field}.targets`, 'must include a weight above 0'));

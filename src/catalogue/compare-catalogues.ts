@@ -15,7 +15,7 @@ import {
   ConnectionConfigSchema,
   PaymentMethodTypeSchema,
   RouteSchema,
-} from '#gen/payments/config/catalogue_pb.js';
+} from '#gen/payments/v1/catalogue_pb.js';
 import { type CatalogueChange, CatalogueChangeSchema } from '#gen/payments/v1/configuration_service_pb.js';
 
 /** The lists of a catalogue: their members' names, and whether the order of members means something. */

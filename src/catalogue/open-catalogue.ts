@@ -4,7 +4,7 @@ import {
   type CircuitBreaker,
   type ConnectionConfig,
   ConnectionConfigSchema,
-} from '#gen/payments/config/catalogue_pb.js';
+} from '#gen/payments/v1/catalogue_pb.js';
 import type { CircuitState } from '#src/connectors/guards/circuit.ts';
 import { type ConnectionHealth, guardConnection } from '#src/connectors/guards/circuit-breaker.ts';
 import { defaultCallLimit, limitCalls } from '#src/connectors/guards/limit-calls.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { fromBinary, type JsonValue, toBinary, toJson } from '@bufbuild/protobuf';
-import { type Catalogue, CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
+import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { schemaDescriptors } from '#src/payments/keys/stored-response.ts';
 import type { Database, Queries } from '#src/store/engine/database.ts';
 import { INSTALLATION } from '#src/store/tables/audit-log.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Document, isCollection, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
-import { type Catalogue, CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
+import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { type FieldCode, ServiceError } from '#src/service-error.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { CatalogueError } from './catalogue-error.ts';

@@ -1,5 +1,5 @@
 import type { JsonValue } from '@bufbuild/protobuf';
-import type { Catalogue, ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import type { Catalogue, ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { countOwedAt, type OwedAt } from '#src/store/tables/catalogue-versions.ts';

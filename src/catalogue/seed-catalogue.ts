@@ -1,4 +1,4 @@
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import type { Database } from '#src/store/engine/database.ts';
 import { readHead, readVersion } from '#src/store/tables/catalogue-versions.ts';
 import type { VersionedCatalogue } from './open-catalogue.ts';

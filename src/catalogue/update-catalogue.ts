@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { type Catalogue, ConnectionConfigSchema } from '#gen/payments/config/catalogue_pb.js';
+import { type Catalogue, ConnectionConfigSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type UpdateCatalogueRequest,
   type UpdateCatalogueResponse,

@@ -1,7 +1,7 @@
 import { create, toJson } from '@bufbuild/protobuf';
 import { ValueSchema } from '@bufbuild/protobuf/wkt';
 import { stringify } from 'yaml';
-import { type Catalogue, CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
+import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type CatalogueChange,
   type UpdateCatalogueRequest,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import {
   ExplainRouteResponse_Choice as Choice,
   type ExplainRouteResponse,

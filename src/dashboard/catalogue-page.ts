@@ -1,4 +1,4 @@
-import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
+import type { PaymentMethodType } from '#gen/payments/v1/catalogue_pb.js';
 import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { LocalMethod } from '#src/connectors/port/capabilities.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';

@@ -1,9 +1,4 @@
-import {
-  type Catalogue,
-  Choice,
-  type ConnectionConfig,
-  type Route,
-} from '#gen/payments/config/catalogue_pb.js';
+import { type Catalogue, Choice, type ConnectionConfig, type Route } from '#gen/payments/v1/catalogue_pb.js';
 import type { ExplainedCatalogue } from '#src/payments/route/explain-route.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { shortened } from './show.ts';
@@ -72,7 +67,7 @@ function routeBox({ id, name, condition, choice, failover, accounts }: Route, y:
   const lines = inLines(condition || 'accepts every payment', LINE_LENGTH, CONDITION_LINES);
   const marks = [
     `id ${id}`,
-    CHOICES[choice],
+    CHOICES[choice ?? Choice.CHOICE_UNSPECIFIED],
     failover?.softDeclines && 'soft declines fail over',
     accounts.length > 0 && 'some accounts have their own targets',
   ].filter(Boolean);

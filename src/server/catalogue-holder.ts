@@ -1,4 +1,4 @@
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import {
   NO_OBSERVER,
   type OpenCatalogueOptions,

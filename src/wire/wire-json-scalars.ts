@@ -46,15 +46,12 @@ export function scalarReader(
  * Returns a function that reads an enum. It accepts the name of any value but the first, which means "unspecified", and
  * the alternative names for requests (`also_named`).
  *
- * The first value of an enum of the catalogue may be named too: operators send a catalogue back as they got it.
- *
  * @param lenient accepts every name, and numbers, as ProtoJSON does.
  */
 export function enumReader(desc: DescEnum, lenient: boolean): Read {
   const values = desc.values.filter((value) => lenient || value.number !== 0);
-  const isOfCatalogue = desc.file.proto.package === 'payments.config';
   const numbers = new Map(
-    (isOfCatalogue ? desc.values : values).flatMap((value) =>
+    values.flatMap((value) =>
       [value.name, ...getOption(value, also_named)].map((name) => [name, value.number] as const),
     ),
   );

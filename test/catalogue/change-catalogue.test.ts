@@ -5,7 +5,7 @@ import {
   ConnectionConfigSchema,
   PaymentMethodTypeSchema,
   RouteSchema,
-} from '#gen/payments/config/catalogue_pb.js';
+} from '#gen/payments/v1/catalogue_pb.js';
 import { PutRouteSchema } from '#gen/payments/v1/configuration_service_pb.js';
 import { type CatalogueChangeRequest, changeCatalogue } from '#src/catalogue/change-catalogue.ts';
 import { compareCatalogues } from '#src/catalogue/compare-catalogues.ts';

@@ -6,7 +6,7 @@ import {
   Choice,
   type ConnectionConfigSchema,
   type RouteSchema,
-} from '#gen/payments/config/catalogue_pb.js';
+} from '#gen/payments/v1/catalogue_pb.js';
 import {
   Connection_Circuit as Circuit,
   ExplainRouteResponse_Choice as ExplainedChoice,

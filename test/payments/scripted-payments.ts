@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { beforeAll, expect } from 'vitest';
-import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
+import { CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type Payment,
   Payment_Status,

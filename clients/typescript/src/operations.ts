@@ -4,17 +4,23 @@
 export type AccountTargets = {
   /** UUIDs in lower case. */
   readonly account_ids: readonly string[];
+  /** As in a route. */
   readonly targets: readonly Target[];
-  readonly choice: Choice;
-  readonly failover: Failover;
+  /** How the first target is chosen; PRIORITY when absent. */
+  readonly choice: Choice | null;
+  /** Whether a payment fails over to another target; the defaults of its fields when absent. */
+  readonly failover: Failover | null;
 };
 
 /** Targets that replace the route's own targets for some accounts. */
 export type AccountTargetsInput = {
   /** UUIDs in lower case. */
   readonly account_ids?: readonly string[] | null;
+  /** As in a route. */
   readonly targets?: readonly TargetInput[] | null;
+  /** How the first target is chosen; PRIORITY when absent. */
   readonly choice?: Choice | null;
+  /** Whether a payment fails over to another target; the defaults of its fields when absent. */
   readonly failover?: FailoverInput | null;
 };
 
@@ -348,10 +354,13 @@ export type BankTransferInput = {
 export type Bin = {
   /** 4 to 8 digits. */
   readonly prefix: string;
+  /** Name of the bank that issued the cards. */
   readonly issuer_name: string;
+  /** Code of that bank. */
   readonly issuer_code: string;
   /** ISO 3166-1 alpha-2. */
   readonly country_code: string;
+  /** The level of the cards, such as GOLD. */
   readonly category: string;
   /** CREDIT, DEBIT or PREPAID. */
   readonly type: string;
@@ -361,10 +370,13 @@ export type Bin = {
 export type BinInput = {
   /** 4 to 8 digits. */
   readonly prefix: string;
+  /** Name of the bank that issued the cards. */
   readonly issuer_name?: string | null;
+  /** Code of that bank. */
   readonly issuer_code?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country_code?: string | null;
+  /** The level of the cards, such as GOLD. */
   readonly category?: string | null;
   /** CREDIT, DEBIT or PREPAID. */
   readonly type?: string | null;
@@ -589,7 +601,9 @@ export type CardInput = {
 
 /** Payment methods, connections and routes. Without any, the service refuses every payment. */
 export type Catalogue = {
+  /** The payment methods that merchants may use. */
   readonly payment_method_types: readonly PaymentMethodType[];
+  /** Accounts at providers. */
   readonly connections: readonly ConnectionConfig[];
   /** Routes in order; a payment takes the first route whose condition is true. */
   readonly routes: readonly Route[];
@@ -602,8 +616,9 @@ export type CatalogueChange = {
   readonly path: string;
   /** ADDED, REMOVED, CHANGED or MOVED. */
   readonly kind: string;
-  /** The value before and after, as JSON; null if there is none. */
+  /** The value before, as JSON; null if there was none. */
   readonly before: unknown;
+  /** The value after, as JSON; null if there is none. */
   readonly after: unknown;
 };
 
@@ -611,9 +626,11 @@ export type CatalogueChange = {
 export type CatalogueDryRun = {
   /** Number of payments. */
   readonly examined: number;
+  /** Number of payments that go to the same connection. */
   readonly unchanged: number;
   /** Payments whose facts are no longer all stored, or whose route draws by approval rate. */
   readonly approximate: number;
+  /** The others, by where they go. */
   readonly moved: readonly CatalogueDryRunMoved[];
 };
 
@@ -623,6 +640,7 @@ export type CatalogueDryRunMoved = {
   readonly from: string;
   /** The connection by the changed catalogue; "" if it refuses the payment. */
   readonly to: string;
+  /** Number of payments. */
   readonly payments: number;
   /** Their sums by currency. */
   readonly amounts: readonly DryRunAmount[];
@@ -635,9 +653,11 @@ export type CatalogueFault = {
   readonly path: string;
   /** A code of a field error, such as REQUIRED. */
   readonly code: string;
+  /** What is wrong. */
   readonly message: string;
-  /** The position in the text, from 1; 0 if no text was sent. */
+  /** The line in the text, from 1; 0 if no text was sent. */
   readonly line: number;
+  /** The column in the text, from 1; 0 if no text was sent. */
   readonly column: number;
   /** ERROR or WARNING. */
   readonly severity: string;
@@ -645,7 +665,9 @@ export type CatalogueFault = {
 
 /** Payment methods, connections and routes. Without any, the service refuses every payment. */
 export type CatalogueInput = {
+  /** The payment methods that merchants may use. */
   readonly payment_method_types?: readonly PaymentMethodTypeInput[] | null;
+  /** Accounts at providers. */
   readonly connections?: readonly ConnectionConfigInput[] | null;
   /** Routes in order; a payment takes the first route whose condition is true. */
   readonly routes?: readonly RouteInput[] | null;
@@ -667,6 +689,7 @@ export type CatalogueReplica = {
 
 /** A published version, without its catalogue. */
 export type CatalogueVersion = {
+  /** Its number: one more than that of the version before. */
   readonly version: number;
   /** seed, api, dashboard, command or undo. */
   readonly source: string;
@@ -676,6 +699,7 @@ export type CatalogueVersion = {
   readonly actor: string;
   /** The publisher's comment. */
   readonly comment: string;
+  /** When it was published. */
   readonly published_at: string;
   /** SHA-256 of the catalogue in its canonical form, in hexadecimal digits. */
   readonly hash: string;
@@ -904,16 +928,18 @@ export type ConnectionCircuit = "UNGUARDED" | "CLOSED" | "OPEN" | "HALF_OPEN";
 export type ConnectionConfig = {
   /** Shown in connection_data. An id permanently stands for one account at one provider, where unknown outcomes are looked up until they are known. */
   readonly id: string;
+  /** A name for people. */
   readonly name: string;
   /** Shown in provider_id. */
   readonly provider_id: string;
   /** The name of a folder in src/connectors. */
   readonly connector: string;
   /** The connector's message in connector_settings.proto, without its secrets. */
-  readonly settings: { readonly [name: string]: unknown };
+  readonly settings: { readonly [name: string]: unknown } | null;
   /** Secrets by reference, never by value: maps a secret's name to the name of an environment variable. */
   readonly secrets_from_environment: { readonly [name: string]: string };
-  readonly circuit_breaker: CircuitBreaker;
+  /** When the connection counts as down; the defaults of its fields when absent. */
+  readonly circuit_breaker: CircuitBreaker | null;
   /** Days after which an uncaptured authorization counts as lapsed; the provider's own term when absent. */
   readonly authorization_valid_days: number | null;
   /** Minutes that a payer has to follow a redirect; 1440 when absent. */
@@ -930,6 +956,7 @@ export type ConnectionConfig = {
 export type ConnectionConfigInput = {
   /** Shown in connection_data. An id permanently stands for one account at one provider, where unknown outcomes are looked up until they are known. */
   readonly id: string;
+  /** A name for people. */
   readonly name?: string | null;
   /** Shown in provider_id. */
   readonly provider_id: string;
@@ -939,6 +966,7 @@ export type ConnectionConfigInput = {
   readonly settings?: { readonly [name: string]: unknown } | null;
   /** Secrets by reference, never by value: maps a secret's name to the name of an environment variable. */
   readonly secrets_from_environment?: { readonly [name: string]: string } | null;
+  /** When the connection counts as down; the defaults of its fields when absent. */
   readonly circuit_breaker?: CircuitBreakerInput | null;
   /** Days after which an uncaptured authorization counts as lapsed; the provider's own term when absent. */
   readonly authorization_valid_days?: number | null;
@@ -1286,6 +1314,7 @@ export type DocumentInput = {
 export type DryRunAmount = {
   /** ISO 4217. */
   readonly currency: string;
+  /** The sum. */
   readonly value: number;
 };
 
@@ -1801,7 +1830,9 @@ export type PaymentMethodInput = {
 
 /** A payment_method.type that merchants may use, with its countries and currencies. */
 export type PaymentMethodType = {
+  /** The name in payment_method.type, such as CARD or PIX. */
   readonly type: string;
+  /** How its payers pay. */
   readonly category: TransactionCategory;
   /** DIRECT, REDIRECT or both; for cards, only DIRECT. If there is only one, requests may omit the workflow. */
   readonly workflows: readonly PaymentWorkflow[];
@@ -1813,7 +1844,9 @@ export type PaymentMethodType = {
 
 /** A payment_method.type that merchants may use, with its countries and currencies. */
 export type PaymentMethodTypeInput = {
+  /** The name in payment_method.type, such as CARD or PIX. */
   readonly type: string;
+  /** How its payers pay. */
   readonly category: TransactionCategory;
   /** DIRECT, REDIRECT or both; for cards, only DIRECT. If there is only one, requests may omit the workflow. */
   readonly workflows?: readonly PaymentWorkflow[] | null;
@@ -1926,6 +1959,7 @@ export type ProviderData = {
 
 /** A route, with its place among the others. */
 export type PutRoute = {
+  /** The route. */
   readonly route: RouteInput;
   /** The id of the route that it comes before; absent: a new route comes last, and an existing one stays. */
   readonly before?: number | null;
@@ -1975,14 +2009,18 @@ export type RefundPaymentRequest = {
 export type Route = {
   /** Shown in routing_rules.condition. */
   readonly id: number;
+  /** A name for people. */
   readonly name: string;
+  /** Says what the route is for. */
   readonly description: string;
   /** A CEL expression (https://cel.dev) over the fields of payments.v1.RoutingFacts; without a condition, the route takes every payment. */
   readonly condition: string;
   /** The payment goes to the target that is chosen first, and may fail over to the others (see failover). */
   readonly targets: readonly Target[];
-  readonly choice: Choice;
-  readonly failover: Failover;
+  /** How the first target is chosen; PRIORITY when absent. */
+  readonly choice: Choice | null;
+  /** Whether a payment fails over to another target; the defaults of its fields when absent. */
+  readonly failover: Failover | null;
   /** Targets, choice and failover for particular accounts. */
   readonly accounts: readonly AccountTargets[];
 };
@@ -1991,13 +2029,17 @@ export type Route = {
 export type RouteInput = {
   /** Shown in routing_rules.condition. */
   readonly id?: number | null;
+  /** A name for people. */
   readonly name?: string | null;
+  /** Says what the route is for. */
   readonly description?: string | null;
   /** A CEL expression (https://cel.dev) over the fields of payments.v1.RoutingFacts; without a condition, the route takes every payment. */
   readonly condition?: string | null;
   /** The payment goes to the target that is chosen first, and may fail over to the others (see failover). */
   readonly targets?: readonly TargetInput[] | null;
+  /** How the first target is chosen; PRIORITY when absent. */
   readonly choice?: Choice | null;
+  /** Whether a payment fails over to another target; the defaults of its fields when absent. */
   readonly failover?: FailoverInput | null;
   /** Targets, choice and failover for particular accounts. */
   readonly accounts?: readonly AccountTargetsInput[] | null;

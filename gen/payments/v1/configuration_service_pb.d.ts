@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Catalogue, ConnectionConfig, PaymentMethodType, Route } from "../config/catalogue_pb.js";
+import type { Catalogue, ConnectionConfig, PaymentMethodType, Route } from "./catalogue_pb.js";
 import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
 import type { Decimal } from "../../google/type/decimal_pb.js";
 
@@ -52,7 +52,7 @@ export declare type GetCatalogueResponse = Message<"payments.v1.GetCatalogueResp
   /**
    * The catalogue. It contains no secret.
    *
-   * @generated from field: payments.config.Catalogue catalogue = 3;
+   * @generated from field: payments.v1.Catalogue catalogue = 3;
    */
   catalogue?: Catalogue | undefined;
 
@@ -189,6 +189,8 @@ export declare const ListCatalogueVersionsResponseSchema: GenMessage<ListCatalog
  */
 export declare type CatalogueVersion = Message<"payments.v1.CatalogueVersion"> & {
   /**
+   * Its number: one more than that of the version before.
+   *
    * @generated from field: int32 version = 1;
    */
   version: number;
@@ -222,6 +224,8 @@ export declare type CatalogueVersion = Message<"payments.v1.CatalogueVersion"> &
   comment: string;
 
   /**
+   * When it was published.
+   *
    * @generated from field: google.protobuf.Timestamp published_at = 6;
    */
   publishedAt?: Timestamp | undefined;
@@ -253,7 +257,7 @@ export declare type UpdateCatalogueRequest = Message<"payments.v1.UpdateCatalogu
     /**
      * A whole catalogue.
      *
-     * @generated from field: payments.config.Catalogue catalogue = 1;
+     * @generated from field: payments.v1.Catalogue catalogue = 1;
      */
     value: Catalogue;
     case: "catalogue";
@@ -269,7 +273,7 @@ export declare type UpdateCatalogueRequest = Message<"payments.v1.UpdateCatalogu
     /**
      * Adds a connection, or replaces the one with this id.
      *
-     * @generated from field: payments.config.ConnectionConfig put_connection = 3;
+     * @generated from field: payments.v1.ConnectionConfig put_connection = 3;
      */
     value: ConnectionConfig;
     case: "putConnection";
@@ -309,7 +313,7 @@ export declare type UpdateCatalogueRequest = Message<"payments.v1.UpdateCatalogu
     /**
      * Adds a payment method type, or replaces the one with this name.
      *
-     * @generated from field: payments.config.PaymentMethodType put_payment_method_type = 8;
+     * @generated from field: payments.v1.PaymentMethodType put_payment_method_type = 8;
      */
     value: PaymentMethodType;
     case: "putPaymentMethodType";
@@ -374,7 +378,9 @@ export declare const UpdateCatalogueRequestSchema: GenMessage<UpdateCatalogueReq
  */
 export declare type PutRoute = Message<"payments.v1.PutRoute"> & {
   /**
-   * @generated from field: payments.config.Route route = 1;
+   * The route.
+   *
+   * @generated from field: payments.v1.Route route = 1;
    */
   route?: Route | undefined;
 
@@ -450,18 +456,22 @@ export declare type CatalogueFault = Message<"payments.v1.CatalogueFault"> & {
   code: string;
 
   /**
+   * What is wrong.
+   *
    * @generated from field: string message = 3;
    */
   message: string;
 
   /**
-   * The position in the text, from 1; 0 if no text was sent.
+   * The line in the text, from 1; 0 if no text was sent.
    *
    * @generated from field: int32 line = 4;
    */
   line: number;
 
   /**
+   * The column in the text, from 1; 0 if no text was sent.
+   *
    * @generated from field: int32 column = 5;
    */
   column: number;
@@ -499,13 +509,15 @@ export declare type CatalogueChange = Message<"payments.v1.CatalogueChange"> & {
   kind: string;
 
   /**
-   * The value before and after, as JSON; null if there is none.
+   * The value before, as JSON; null if there was none.
    *
    * @generated from field: optional google.protobuf.Value before = 3;
    */
   before?: Value | undefined;
 
   /**
+   * The value after, as JSON; null if there is none.
+   *
    * @generated from field: optional google.protobuf.Value after = 4;
    */
   after?: Value | undefined;
@@ -531,6 +543,8 @@ export declare type CatalogueDryRun = Message<"payments.v1.CatalogueDryRun"> & {
   examined: number;
 
   /**
+   * Number of payments that go to the same connection.
+   *
    * @generated from field: int32 unchanged = 2;
    */
   unchanged: number;
@@ -543,6 +557,8 @@ export declare type CatalogueDryRun = Message<"payments.v1.CatalogueDryRun"> & {
   approximate: number;
 
   /**
+   * The others, by where they go.
+   *
    * @generated from field: repeated payments.v1.CatalogueDryRun.Moved moved = 4;
    */
   moved: CatalogueDryRun_Moved[];
@@ -575,6 +591,8 @@ export declare type CatalogueDryRun_Moved = Message<"payments.v1.CatalogueDryRun
   to: string;
 
   /**
+   * Number of payments.
+   *
    * @generated from field: int32 payments = 3;
    */
   payments: number;
@@ -612,6 +630,8 @@ export declare type DryRunAmount = Message<"payments.v1.DryRunAmount"> & {
   currency: string;
 
   /**
+   * The sum.
+   *
    * @generated from field: google.type.Decimal value = 2;
    */
   value?: Decimal | undefined;

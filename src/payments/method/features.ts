@@ -1,6 +1,6 @@
 import type { DescField } from '@bufbuild/protobuf';
 import { isReflectMessage, type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
-import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import type { ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,

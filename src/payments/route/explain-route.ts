@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { Choice, type ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import { Choice, type ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type Connection,
   Connection_Circuit,

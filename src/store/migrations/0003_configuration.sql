@@ -5,7 +5,7 @@ CREATE TABLE catalogue_version (
   version integer PRIMARY KEY CHECK (version > 0),
   -- Raised with each field that restricts payments: a release that does not know the format does not run the catalogue.
   format integer NOT NULL CHECK (format > 0),
-  -- An encoded payments.config.Catalogue, and the schema that it was written with (response_schema).
+  -- An encoded payments.v1.Catalogue, and the schema that it was written with (response_schema).
   catalogue bytea NOT NULL,
   schema bytea NOT NULL,
   -- SHA-256 of the catalogue in its canonical form.

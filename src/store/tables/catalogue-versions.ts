@@ -22,7 +22,7 @@ export type VersionEntry = {
 /** A published version, as columns. */
 export type StoredVersion = VersionEntry & {
   readonly format: number;
-  /** An encoded payments.config.Catalogue. */
+  /** An encoded payments.v1.Catalogue. */
   readonly catalogue: Uint8Array;
   /** The schema that the catalogue was written with (`response_schema`). */
   readonly schema: Uint8Array;
