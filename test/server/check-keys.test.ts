@@ -84,7 +84,7 @@ it.each(['o', 'ol', 'old', 'old-', 'old_2', 'another-id'])(
     // These IDs have the same beginning, but their cards need another key.
     await storeCard(`${id}x`, NEW);
     await storeCard('new', NEW);
-    const refusal = `VAULT_KEYS lacks the key "${id}", which 2 stored cards and webhook secrets need.`;
+    const refusal = `VAULT_KEYS lacks the key "${id}", which 2 stored cards and secrets need.`;
     await expect(start({ new: NEW })).rejects.toThrow(refusal);
     await start({ new: NEW, [id]: OLD });
   },

@@ -39,6 +39,8 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   catalogue_version: 'coordinator',
   catalogue_head: 'coordinator',
   catalogue_replica: 'coordinator',
+  connection_secret: 'coordinator',
+  connection_account: 'coordinator',
   schema_migration: 'coordinator',
 };
 

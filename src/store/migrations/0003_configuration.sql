@@ -35,3 +35,33 @@ CREATE TABLE catalogue_replica (
   fault text NOT NULL CHECK (length(fault) <= 1000),
   seen_at timestamptz NOT NULL DEFAULT now()
 );
+
+-- Secrets of connections, sealed by the vault. Every change raises the head's revision.
+CREATE TABLE connection_secret (
+  id uuid PRIMARY KEY,
+  connection_id text NOT NULL CHECK (length(connection_id) BETWEEN 1 AND 255),
+  -- As in the connector's message, such as api_key.
+  name text NOT NULL CHECK (length(name) BETWEEN 1 AND 100),
+  -- The value that the present one replaced: it still verifies notifications until `ends_at`.
+  is_previous boolean NOT NULL DEFAULT false,
+  -- A compact JWE, bound to the connection and the name.
+  sealed text NOT NULL,
+  actor text NOT NULL CHECK (length(actor) BETWEEN 1 AND 600),
+  set_at timestamptz NOT NULL DEFAULT now(),
+  -- NULL: the connection is in a published catalogue. Otherwise the value is deleted a day later: the end of a previous
+  -- value, or when a value was set for a connection that is yet to be published.
+  ends_at timestamptz,
+  UNIQUE (connection_id, name, is_previous)
+);
+CREATE INDEX connection_secret_end ON connection_secret (ends_at) WHERE ends_at IS NOT NULL;
+
+-- The account at the provider for which a connection's id stands. A row is never deleted.
+CREATE TABLE connection_account (
+  connection_id text PRIMARY KEY CHECK (length(connection_id) BETWEEN 1 AND 255),
+  -- The first identity, which transactions keep in connection_identity.
+  identity text NOT NULL,
+  -- The identities of later credentials for the same account, where a credential identifies the account.
+  later_identities text[] NOT NULL DEFAULT '{}',
+  -- As the provider names the account; NULL if it was never asked.
+  provider_account text CHECK (length(provider_account) BETWEEN 1 AND 300)
+);
