@@ -1,8 +1,10 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { acceptedReport, environmentAt, notAcceptedReport } from '../kit/account-report.ts';
 import type { HttpRequest, HttpResult } from '../kit/http-client.ts';
 import { sendCreation } from '../kit/lost-creation.ts';
 import { judgeProbe, probeProblem, turnedAway, unknownOutcome } from '../kit/provider-answer.ts';
 import { openProviderClient } from '../kit/provider-client.ts';
+import type { AccountReport } from '../port/account-report.ts';
 import { isLocalMethod, type PaymentAttempt } from '../port/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
@@ -16,7 +18,7 @@ import type {
   ReportProblem,
 } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { PSP_REFERENCE, type ShownAs } from './answers.ts';
+import { PSP_REFERENCE, readAnswer, type ShownAs } from './answers.ts';
 import {
   banksIn,
   fromDetails,
@@ -28,7 +30,7 @@ import {
 import { termsOf } from './methods.ts';
 import { toAdyenAmount } from './money.ts';
 import { CORRECTIONS, readNotifications } from './notifications.ts';
-import { fromTransientError } from './refusals.ts';
+import { fromTransientError, isErrorBody } from './refusals.ts';
 import { type AdyenSettings, readSettings } from './settings.ts';
 import {
   detailsRequest,
@@ -46,7 +48,12 @@ import {
  * capture, cancel and refund, and of a payment whose response was lost. A payment without a notification is canceled
  * using our reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
  */
-export const adyenConnector: Connector = { name: 'adyen', corrections: CORRECTIONS, connect };
+export const adyenConnector: Connector = {
+  name: 'adyen',
+  corrections: CORRECTIONS,
+  hosts: { TEST: ['checkout-test.adyen.com'], LIVE: ['*-checkout-live.adyenpayments.com'] },
+  connect,
+};
 
 /** The context of one call of a connection. */
 type Call = { readonly send: Send; readonly settings: AdyenSettings; readonly shownAs: ShownAs };
@@ -114,6 +121,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     readNotification: async (notification, nowMs) =>
       readNotifications(notification, hmacKeys, shownAs, nowMs),
     probe: (report) => probe(call(), report),
+    readAccount: () => readAccount(call()),
     close,
   };
 }
@@ -194,4 +202,13 @@ async function listBanks(type: string, { send, settings }: Call): Promise<readon
 async function probe({ send, settings }: Call, report?: ReportProblem): Promise<boolean> {
   const result = await send(paymentMethodsRequest(settings));
   return judgeProbe(result, isPaymentMethods(result), report);
+}
+
+/** Asks for the payment methods of the merchant account, which Adyen refuses if the key may not use the account. */
+async function readAccount({ send, settings }: Call): Promise<AccountReport> {
+  const { merchantAccount, origin } = settings;
+  const result = await send(paymentMethodsRequest(settings));
+  if (!isPaymentMethods(result))
+    return notAcceptedReport(result, (body, status) => isErrorBody(readAnswer(body), status));
+  return acceptedReport(merchantAccount, environmentAt(adyenConnector.hosts, origin));
 }

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
+import { acceptedReport, notAcceptedReport } from '../kit/account-report.ts';
 import { sendCreation } from '../kit/lost-creation.ts';
 import { bodyOf, judgeProbe, turnedAway } from '../kit/provider-answer.ts';
 import { accountAt, openProviderClient } from '../kit/provider-client.ts';
+import type { AccountReport } from '../port/account-report.ts';
 import type { PaymentAttempt } from '../port/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
@@ -15,7 +17,7 @@ import type {
   ReportProblem,
 } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { isErrorBody, readPayment, readSearch } from './answers.ts';
+import { isErrorBody, readPayment, readSearch, readUser } from './answers.ts';
 import { listBanks } from './banks.ts';
 import { missingForCards, missingForResults } from './card-request.ts';
 import { operate, payByCard } from './cards.ts';
@@ -33,6 +35,7 @@ import {
   type Call,
   createRefund,
   getPayment,
+  getUser,
   httpRequest,
   searchPayments,
   type Target,
@@ -44,7 +47,13 @@ import {
  * `/v1/payments`, which its payer pays later. A card is exchanged for a token, which such a payment charges at once.
  * Settings: see settings.ts.
  */
-export const mercadoPagoConnector: Connector = { name: 'mercado-pago', corrections: CORRECTIONS, connect };
+export const mercadoPagoConnector: Connector = {
+  name: 'mercado-pago',
+  corrections: CORRECTIONS,
+  // The account, not the host, tells the environment.
+  hosts: { TEST: ['api.mercadopago.com'], LIVE: ['api.mercadopago.com'] },
+  connect,
+};
 
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
@@ -86,6 +95,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
         ? (notification, nowMs) => readNotification(notification, nowMs, call())
         : undefined,
     probe: (report) => probe(call(), report),
+    readAccount: () => readAccount(call()),
     close,
   };
 }
@@ -151,4 +161,14 @@ async function readNotification(
 async function probe({ send }: Call, report?: ReportProblem): Promise<boolean> {
   const result = await send(searchPayments(randomUUID()));
   return judgeProbe(result, Array.isArray(readSearch(bodyOf(result)).results), report);
+}
+
+/** Reads the token's user. Mercado Pago's test accounts are users with a tag, whose tokens look like any other. */
+async function readAccount({ send, settings }: Call): Promise<AccountReport> {
+  const { accessToken, accountId } = settings;
+  const result = await send(getUser());
+  const { id, tags } = readUser(bodyOf(result));
+  if (id === undefined) return notAcceptedReport(result, (body) => typeof body.message === 'string');
+  const isTest = accessToken.reveal().startsWith('TEST-') || tags.includes('test_user');
+  return acceptedReport(id, isTest ? 'TEST' : 'LIVE', accountId);
 }
