@@ -161,6 +161,8 @@ async function serveHere(config: Config, storage: Storage, log: Logger): Promise
   });
   ending.push(() => database.close());
   const catalogue = fromFile ? { catalogue: fromFile, version: 0 } : await readCatalogueInForce(database);
+  // The first process publishes one before it starts the others.
+  if (!catalogue) throw new Error('the database has no catalogue');
   // Loaded only here, since the parent of workers does not need it.
   const { createServer } = await import('#src/server/server.ts');
   const server = await createServer({

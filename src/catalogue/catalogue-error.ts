@@ -7,6 +7,8 @@ export class CatalogueError extends Error {
   readonly kind: CatalogueFaultKind;
   /** Id of the connection at fault; undefined if the fault is elsewhere. */
   readonly connectionId: string | undefined;
+  /** The published version at fault; 0 if the catalogue is from a file, or not published. */
+  version = 0;
 
   constructor(message: string, kind: CatalogueFaultKind = 'CATALOGUE_INVALID', connectionId?: string) {
     super(message);

@@ -145,6 +145,7 @@ export function openCatalogue(
     };
   } catch (error) {
     closeAll(connections, predecessor?.connections).catch(() => {});
+    if (error instanceof CatalogueError) error.version = version;
     throw error;
   }
 }
@@ -212,7 +213,7 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
   if (!connector) throw new CatalogueError(`${named}: there is no connector "${connection.connector}"`);
   const settings = substitute(connection.settings ?? {}, options.variables);
   if (Object.values(settings).includes('$SANDBOX_URL')) {
-    const advice = 'set CATALOGUE_FILE to a catalogue of your own';
+    const advice = 'publish a catalogue of your own (npm run catalogue), or set CATALOGUE_FILE to one';
     throw new CatalogueError(`${named}: belongs to the mounted sandbox, and SANDBOX is off; ${advice}`);
   }
   const secrets: Record<string, Secret> = {};

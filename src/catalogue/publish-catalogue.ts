@@ -73,6 +73,7 @@ export async function publishCatalogue(
   return publishVersion(database, {
     ...{ expected, source, actor, comment, schema, format: CATALOGUE_FORMAT },
     catalogue: toBinary(CatalogueSchema, catalogue),
+    retired: catalogue.connections.flatMap(({ id, retired }) => (retired ? [id] : [])),
     hash: catalogueHash(catalogue),
     audited: { accountId: INSTALLATION, actor, action: 'publish-catalogue', detail },
   });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Document, isCollection, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
 import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
-import { type FieldCode, ServiceError } from '#src/service-error.ts';
+import { type FieldCode, type FieldError, ServiceError } from '#src/service-error.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { CatalogueError } from './catalogue-error.ts';
 import { type CatalogueFault, checkCatalogue } from './check-catalogue.ts';
@@ -87,6 +87,13 @@ export function checkCatalogueText(text: string): CheckedCatalogue {
     if (error.fields.length === 0) return { faults: [unreadable(error.message)] };
     return { faults: error.fields.map((fault) => placedIn(yaml, { ...fault, severity: 'ERROR' })) };
   }
+}
+
+/** Returns the faults of fields of a catalogue with their places in its text. */
+export function placeFields(text: string, fields: readonly FieldError[]): PlacedFault[] {
+  const lineCounter = new LineCounter();
+  const yaml = { document: parseDocument(text, { lineCounter }), lineCounter, text };
+  return fields.map((fault) => placedIn(yaml, { ...fault, severity: 'ERROR' }));
 }
 
 // A text that cannot be read whole is checked as far as it can be read.

@@ -2,31 +2,36 @@ import type { JsonValue } from '@bufbuild/protobuf';
 import type { Catalogue, ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { countOwedAt, type OwedAt } from '#src/store/tables/catalogue-versions.ts';
+import { countOwedAt, MOST_OWED, type OwedAt, readRefundTerm } from '#src/store/tables/catalogue-versions.ts';
 import { isUrlOf } from '#src/variables.ts';
 
 /**
- * Checks that nobody still needs the connections that a change removes.
+ * Days for which a retired connection is kept, so that its payments can be refunded. It covers the terms in which
+ * providers refund payments without asking, and in which most disputes begin.
+ */
+const REFUND_TERM_DAYS = 180;
+
+/**
+ * Checks that nobody still needs the connections that a change removes. The mounted sandbox's own connections, where no
+ * money moves, can always be removed.
  *
  * @throws ServiceError CONNECTION_IN_USE that names the first one, and the reason.
  */
 export async function requireUnused(database: Database, before: Catalogue, after: Catalogue): Promise<void> {
   const kept = new Set(after.connections.map(({ id }) => id));
-  for (const { id, retired } of before.connections) {
-    if (kept.has(id)) continue;
-    if (!retired) throw inUse(id, 'takes payments');
+  for (const { id, retired, settings } of before.connections) {
+    if (kept.has(id) || addressesIn(settings ?? {}).includes(SANDBOX)) continue;
+    if (!retired) throw inUse(id, 'takes payments', 'retire it');
     const owed = describeOwed(await countOwedAt(database, id));
-    if (owed !== '') throw inUse(id, `has ${owed}`);
+    if (owed !== '') throw inUse(id, `has ${owed}`, 'keep it as retired until nothing is open');
+    const until = await readRefundTerm(database, id, REFUND_TERM_DAYS);
+    if (until) throw inUse(id, 'has payments', `keep it as retired until ${until.toISOString()} for refunds`);
   }
 }
 
-function inUse(id: string, why: string): ServiceError {
-  const message = `connection ${id} ${why}; nothing was published; retire it, and remove it later`;
-  return new ServiceError('CONNECTION_IN_USE', message);
+function inUse(id: string, why: string, advice: string): ServiceError {
+  return new ServiceError('CONNECTION_IN_USE', `connection ${id} ${why}; nothing was published; ${advice}`);
 }
-
-/** The maximum to which work is counted. */
-const MOST = 100;
 
 function describeOwed({ due, disputes, wallets }: OwedAt): string {
   const kinds = [
@@ -36,7 +41,7 @@ function describeOwed({ due, disputes, wallets }: OwedAt): string {
   ] as const;
   return kinds
     .filter(([count]) => count > 0)
-    .map(([count, what]) => `${count >= MOST ? `${MOST} or more` : count} ${what}`)
+    .map(([count, what]) => `${count >= MOST_OWED ? `${MOST_OWED} or more` : count} ${what}`)
     .join(', ');
 }
 

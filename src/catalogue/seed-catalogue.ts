@@ -1,8 +1,12 @@
 import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import type { Database } from '#src/store/engine/database.ts';
 import { readHead, readVersion } from '#src/store/tables/catalogue-versions.ts';
-import type { VersionedCatalogue } from './open-catalogue.ts';
-import { catalogueHash, publishCatalogue, readPublished } from './publish-catalogue.ts';
+import {
+  catalogueHash,
+  type PublishedCatalogue,
+  publishCatalogue,
+  readPublished,
+} from './publish-catalogue.ts';
 
 /**
  * Publishes the first version of the catalogue, or the next one while the version in force is a seed and differs, so that
@@ -29,11 +33,8 @@ export async function seedCatalogue(
   await publish(seed, head.version);
 }
 
-/** Reads the catalogue in force from the database. @throws Error if none was ever published; UnknownFormatError. */
-export async function readCatalogueInForce(database: Database): Promise<VersionedCatalogue> {
+/** Reads the catalogue in force from the database; undefined if none was ever published. @throws UnknownFormatError. */
+export async function readCatalogueInForce(database: Database): Promise<PublishedCatalogue | undefined> {
   const head = await readHead(database);
-  const published = head && (await readPublished(database, head.version));
-  if (!published)
-    throw new Error('the database has no catalogue: start the service once, or set CATALOGUE_FILE');
-  return published;
+  return head && (await readPublished(database, head.version));
 }

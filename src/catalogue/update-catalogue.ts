@@ -161,7 +161,8 @@ async function openOnce({ tryOpen }: UpdateDeps, changed: Catalogue, isUndo: boo
       const at = catalogue.connections.findIndex((one) => one.id === id);
       const lost = catalogue.connections[at];
       if (!isUndo || kind !== 'SECRET_MISSING' || !lost || lost.retired) {
-        throw new ServiceError(kind, `${message}; nothing was published`);
+        const field = { field: `connections[${at}]`, code: 'NOT_ALLOWED', message } as const;
+        throw new ServiceError(kind, `${message}; nothing was published`, at < 0 ? {} : { fields: [field] });
       }
       const retired = create(ConnectionConfigSchema, { ...lost, retired: true });
       catalogue = { ...catalogue, connections: catalogue.connections.with(at, retired) };

@@ -8,14 +8,22 @@ import {
   UpdateCatalogueRequestSchema,
 } from '#gen/payments/v1/configuration_service_pb.js';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
+import { emptyCatalogue } from '#src/catalogue/change-catalogue.ts';
 import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
-import { type PublishedCatalogue, readPublished } from '#src/catalogue/publish-catalogue.ts';
-import { checkCatalogueText, isError, readCatalogue, readTextFile } from '#src/catalogue/read-catalogue.ts';
+import type { PublishedCatalogue } from '#src/catalogue/publish-catalogue.ts';
+import {
+  checkCatalogueText,
+  isError,
+  placeFields,
+  readCatalogue,
+  readTextFile,
+} from '#src/catalogue/read-catalogue.ts';
+import { readCatalogueInForce, seedCatalogue } from '#src/catalogue/seed-catalogue.ts';
 import { updateCatalogue } from '#src/catalogue/update-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { listVersions, readHead } from '#src/store/tables/catalogue-versions.ts';
+import { listReplicas, listVersions } from '#src/store/tables/catalogue-versions.ts';
 import { installationKeys } from '#src/vault/key-file.ts';
 import { actorOf } from './actor.ts';
 import { type CommandStorage, withDatabase } from './command-database.ts';
@@ -26,7 +34,7 @@ import { table } from './table.ts';
 
 const USAGE = `Usage: npm run catalogue -- <action>
 
-  show                  who published the catalogue in force, when and why
+  show                  who published the catalogue in force, when and why, and which version each process runs
   export                prints the catalogue in force as YAML, without any secret
   versions              the newest versions of the catalogue
   check <file>          every fault of a file, without a database
@@ -125,17 +133,20 @@ async function read({ config, storage: { database }, io: { stdout } }: Here, act
   const { catalogueFile } = config;
   const published = catalogueFile === undefined ? await readInForce(database) : undefined;
   const catalogue = published?.catalogue ?? readCatalogue(catalogueFile ?? '');
-  if (action === 'export') stdout.write(yamlOf(catalogue));
-  else
-    stdout.write(
-      `${published ? describeVersion(published) : `${catalogueFile}, a file`}\n${sizesOf(catalogue)}\n`,
-    );
+  if (action === 'export') {
+    stdout.write(yamlOf(catalogue));
+    return 0;
+  }
+  const source = published ? describeVersion(published) : `${catalogueFile}, a file`;
+  stdout.write(`${source}\n${sizesOf(catalogue)}\n`);
+  for (const { name, version, fault } of published ? await listReplicas(database) : []) {
+    stdout.write(`${name} runs version ${version}${fault === '' ? '' : `: ${fault}`}\n`);
+  }
   return 0;
 }
 
 async function readInForce(database: Database): Promise<PublishedCatalogue> {
-  const head = await readHead(database);
-  const published = head && (await readPublished(database, head.version));
+  const published = await readCatalogueInForce(database);
   if (!published) throw new CatalogueError('the database has none yet: start the service once');
   return published;
 }
@@ -164,6 +175,9 @@ async function update(here: Here, { file, request, maySetSecrets }: Wanted): Pro
   const { database, dataDir } = storage;
   const { catalogueFile } = config;
   const fromFile = catalogueFile === undefined ? undefined : () => readCatalogue(catalogueFile);
+  // A catalogue can be published before the service starts for the first time.
+  const isFirst = !fromFile && !request.validateOnly;
+  if (isFirst) await seedCatalogue(database, undefined, emptyCatalogue(), actorOf(config));
   const inForce = fromFile ? { catalogue: fromFile(), version: 0 } : await readInForce(database);
   const expectedVersion = request.expectedVersion || inForce.version;
   const { hashKey } = installationKeys(config, dataDir);
@@ -192,9 +206,13 @@ async function update(here: Here, { file, request, maySetSecrets }: Wanted): Pro
     return 0;
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
+    const text = request.change.case === 'yaml' ? request.change.value : '';
     if (error.reason === 'CATALOGUE_INVALID') {
-      printFaults(file, checkCatalogueText(readTextFile(file)).faults, io.stdout);
+      printFaults(file, checkCatalogueText(text).faults, io.stdout);
+      io.stderr.write('Not done (CATALOGUE_INVALID): nothing was published; correct the faults\n');
+      return 1;
     }
+    printFaults(file, placeFields(text, error.fields), io.stdout);
     io.stderr.write(`Not done (${error.reason}): ${error.message}\n`);
     return error.reason === 'VERSION_CHANGED' ? LOST : 1;
   }
@@ -246,7 +264,12 @@ function printFaults(file: string, faults: readonly Listed[], stdout: CommandIo[
   }
 }
 
+/** Explains a failure. An unpublished catalogue is the one that the command line names. */
+function explain(error: unknown): string {
+  return error instanceof CatalogueError && error.version === 0 ? error.message : explainFailure(error);
+}
+
 /** Runs the command. */
-export const run = createCommand(USAGE, main, (error) => `Not done: ${explainFailure(error)}`);
+export const run = createCommand(USAGE, main, (error) => `Not done: ${explain(error)}`);
 
 if (import.meta.main) await runAsProcess(run);

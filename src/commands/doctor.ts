@@ -142,6 +142,7 @@ async function checkDatabase(
     if (schema?.pending.length !== 0) return undefined;
     const isInDatabase = config.catalogueFile === undefined;
     const fromDatabase = isInDatabase ? await readCatalogueInForce(database) : undefined;
+    if (isInDatabase && !fromDatabase) tell(ok('catalogue', 'is published at the first start'));
     const catalogue = (fromFile ?? fromDatabase)?.catalogue;
     tell(...diagnoseSandboxKeys(await countSandboxKeys(database), config));
     await told(tell, 'open work', 'it can be counted when every node works', async () => {

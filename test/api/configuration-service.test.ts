@@ -8,6 +8,7 @@ import {
   UpdateCatalogueRequestSchema,
 } from '#gen/payments/v1/configuration_service_pb.js';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { sandboxCatalogue } from '../support/catalogues.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { RPCS, rpcTransports } from '../support/rpc-transports.ts';
@@ -18,6 +19,12 @@ const OPERATOR = { 'operator-key': 'op_sandbox' };
 const READER = { 'operator-key': 'op_sandbox_read' };
 const FOLLOWED = { timeout: 5_000, interval: 50 };
 
+/** The sandbox's catalogue; one of its connections counts as a real provider's, since it is not the mounted sandbox's. */
+const CATALOGUE = sandboxCatalogue(1_000).replace(
+  /(id: guarded-one\n(?: +.*\n)*? +settings: )\*acquirer-one/,
+  "$1{ base_url: 'http://127.0.0.1:1', timeout_ms: 1000 }",
+);
+
 let one: TestServer;
 let two: TestServer;
 let tables: Tables;
@@ -27,8 +34,9 @@ beforeAll(async () => {
   const database = await createTestDatabase();
   drop = database.drop;
   tables = await openTables(database.url);
-  one = await startTestServer({ databaseUrl: database.url, replica: 'one' });
-  two = await startTestServer({ databaseUrl: database.url, replica: 'two', keys: one.keys });
+  const own = { databaseUrl: database.url, catalogue: CATALOGUE };
+  one = await startTestServer({ ...own, replica: 'one' });
+  two = await startTestServer({ ...own, replica: 'two', keys: one.keys });
 });
 
 afterAll(async () => {
@@ -272,7 +280,45 @@ describe('the catalogue through the API', () => {
     expect(owes.json).toMatchObject({ code: 'CONNECTION_IN_USE' });
     expect(owes.json.detail).toMatch(/^connection guarded-one has 1 transactions to be checked/);
     await tables.query(`UPDATE transaction SET check_at = NULL WHERE connection_id = '${id}'`);
+    const young = await patch(await withoutIt());
+    expect(young.json.detail).toMatch(
+      /^connection guarded-one has payments; .* until \d{4}-\S+Z for refunds$/,
+    );
+    await tables.query(`UPDATE retired_connection SET retired_at = now() - interval '181 days'`);
     expect((await patch(await withoutIt())).status).toBe(200);
+  });
+
+  it('a connection of the mounted sandbox can be removed at once, although a wallet is enrolled there', async () => {
+    const { version, catalogue } = (await get()).json;
+    const isKept = (each: object) => !JSON.stringify(each).includes('sandbox-one');
+    const own = {
+      ...catalogue,
+      connections: catalogue.connections.filter(isKept),
+      routes: catalogue.routes.filter(isKept),
+    };
+    const request = { catalogue: own, expected_version: version, validate_only: true };
+    expect((await patch(request)).json).toMatchObject({ version: 0, faults: [] });
+  });
+
+  it('a member that the catalogue does not have is refused with its path, and publishes nothing', async () => {
+    const { version, catalogue } = (await get()).json;
+    const [first, ...others] = catalogue.connections;
+    for (const [change, field] of [
+      [{ catalogue: { ...catalogue, rotues: [] } }, 'catalogue.rotues'],
+      [
+        { catalogue: { ...catalogue, connections: [{ ...first, acount_ids: ['x'] }, ...others] } },
+        'catalogue.connections[0].acount_ids',
+      ],
+      [{ put_connection: { ...first, circuit_breaker: { of: true } } }, 'put_connection.circuit_breaker.of'],
+      [{ remove_route: 2, validateonly: true }, 'validateonly'],
+    ] as const) {
+      const refused = await patch({ ...change, expected_version: version });
+      expect([refused.status, refused.json.errors]).toEqual([
+        400,
+        [{ field, code: 'NOT_ALLOWED', message: 'is not a known field' }],
+      ]);
+    }
+    expect(await inForce()).toBe(version);
   });
 
   it.each(RPCS)('over %s, the calls return what they return over REST', async (protocol) => {

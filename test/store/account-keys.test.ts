@@ -22,6 +22,7 @@ const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
   catalogue_replica: 'of the installation',
   connection_secret: 'of the installation',
   connection_account: 'of the installation',
+  retired_connection: 'of the installation',
 };
 /** The simulated provider's schema, which is not sharded. */
 const FOREIGN_SCHEMAS = ['sandbox'];
@@ -54,6 +55,12 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_operator_session: OPERATOR,
   touch_operator_session: OPERATOR,
   delete_operator_session: OPERATOR,
+  read_catalogue_version: OPERATOR,
+  list_catalogue_versions: OPERATOR,
+  save_catalogue_replica: OPERATOR,
+  list_catalogue_replicas: OPERATOR,
+  has_payments_at_connection: OPERATOR,
+  read_refund_term: OPERATOR,
   list_account_names: OPERATOR,
   find_payments_by_provider_payment: OPERATOR,
   is_distributed: OPERATOR,

@@ -74,7 +74,7 @@ export async function startTestServer(
   });
   await seedCatalogue(database, catalogue, catalogue, 'test');
   const { replica } = options;
-  const inForce = replica ? await readCatalogueInForce(database) : { catalogue, version: 0 };
+  const inForce = (replica && (await readCatalogueInForce(database))) || { catalogue, version: 0 };
   const server = await createServer({
     config,
     catalogue: inForce,

@@ -46,6 +46,11 @@ export const AGED = {
     },
     serviceDays: 1,
   },
+  // Processes of the service that have long ended.
+  catalogue_replicas: {
+    ...{ table: 'catalogue_replica', key: [['name', 'text']], ofAccount: false, age: 'seen_at' },
+    serviceDays: 1,
+  },
   calls: {
     table: 'replayed_call',
     key: [

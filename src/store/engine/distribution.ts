@@ -41,6 +41,7 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   catalogue_replica: 'coordinator',
   connection_secret: 'coordinator',
   connection_account: 'coordinator',
+  retired_connection: 'coordinator',
   schema_migration: 'coordinator',
 };
 

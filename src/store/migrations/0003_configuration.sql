@@ -35,6 +35,13 @@ CREATE TABLE catalogue_replica (
   fault text NOT NULL CHECK (length(fault) <= 1000),
   seen_at timestamptz NOT NULL DEFAULT now()
 );
+CREATE INDEX catalogue_replica_by_age ON catalogue_replica (seen_at);
+
+-- The connections that are retired in the version in force, and since when: their payments can be refunded for a while.
+CREATE TABLE retired_connection (
+  connection_id text PRIMARY KEY,
+  retired_at timestamptz NOT NULL DEFAULT now()
+);
 
 -- Secrets of connections, sealed by the vault. Every change raises the head's revision.
 CREATE TABLE connection_secret (

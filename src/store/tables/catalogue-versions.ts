@@ -1,4 +1,4 @@
-import type { Database, Queries } from '../engine/database.ts';
+import type { Database, Queries, Statement } from '../engine/database.ts';
 import { queriesOf } from '../engine/database.ts';
 import { firstRow, onlyRow } from '../engine/rows.ts';
 import { type AuditedAction, recordAction } from './audit-log.ts';
@@ -68,6 +68,8 @@ export async function listVersions(
 export type NewVersion = Omit<StoredVersion, 'version' | 'replaced' | 'publishedAt'> & {
   /** The version that must be in force; 0 if there must be none. */
   readonly expected: number;
+  /** The ids of its retired connections. */
+  readonly retired: readonly string[];
   readonly audited: AuditedAction;
 };
 
@@ -78,6 +80,9 @@ const MOVE_HEAD = 'UPDATE catalogue_head SET version = $1, revision = revision +
 const INSERT = `
   INSERT INTO catalogue_version (version, format, catalogue, schema, hash, source, replaced, actor, comment)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+const ADD_RETIRED = `
+  INSERT INTO retired_connection (connection_id) SELECT unnest($1::text[]) ON CONFLICT (connection_id) DO NOTHING`;
+const DELETE_OTHERS = 'DELETE FROM retired_connection WHERE connection_id <> ALL ($1::text[])';
 
 /**
  * Publishes a version and its audit entry in one commit, if the expected version is still in force.
@@ -85,7 +90,7 @@ const INSERT = `
  * @returns the new version; undefined if another version is in force.
  */
 export function publishVersion(database: Database, published: NewVersion): Promise<number | undefined> {
-  const { expected, audited, format, catalogue, schema, hash, source, actor, comment } = published;
+  const { expected, retired, audited, format, catalogue, schema, hash, source, actor, comment } = published;
   return database.transaction(async (run) => {
     const version = expected + 1;
     if (expected === 0) {
@@ -96,6 +101,8 @@ export function publishVersion(database: Database, published: NewVersion): Promi
       await run(MOVE_HEAD, [version]);
     }
     await run(INSERT, [version, format, catalogue, schema, hash, source, expected, actor, comment]);
+    await run(ADD_RETIRED, [retired]);
+    await run(DELETE_OTHERS, [retired]);
     await recordAction(queriesOf(run), { ...audited, subject: String(version) });
     return version;
   });
@@ -140,22 +147,61 @@ export async function listReplicas(
   return (await queries.query<CatalogueReplica & { readonly seenAt: Date }>(LIST_REPLICAS)).rows;
 }
 
-const IS_OPEN_AT = {
-  name: 'count_open_at_connection',
-  text: `
-    SELECT (SELECT count(*)::integer FROM (
-        SELECT 1 FROM transaction t WHERE t.connection_id = $1 AND t.check_at IS NOT NULL LIMIT 100) due) AS due,
-      (SELECT count(*)::integer FROM (
-        SELECT 1 FROM transaction t WHERE t.connection_id = $1 AND t.type = 'CHARGEBACK' AND t.status = 'PENDING'
-        LIMIT 100) open) AS disputes,
-      (SELECT count(*)::integer FROM (
-        SELECT 1 FROM vaulted_token v WHERE v.connection_id = $1 AND v.status = 'ENROLLED' LIMIT 100) enrolled) AS wallets`,
-};
+/** The maximum to which work is counted. */
+export const MOST_OWED = 100;
 
-/** Work that is still owed at a connection, each counted up to 100. */
+const COUNT_DUE = countOf('due_at_connection', 'transaction', 'check_at IS NOT NULL');
+const COUNT_DISPUTES = countOf(
+  'disputes_at_connection',
+  'transaction',
+  "type = 'CHARGEBACK' AND status = 'PENDING'",
+);
+const COUNT_WALLETS = countOf('wallets_at_connection', 'vaulted_token', "status = 'ENROLLED'");
+
+function countOf(name: string, table: string, isOwed: string): Statement {
+  const text = `
+    SELECT count(*)::integer AS count FROM (
+      SELECT 1 FROM ${table} WHERE connection_id = $1 AND ${isOwed} LIMIT ${MOST_OWED}) owed`;
+  return { name: `count_${name}`, text };
+}
+
+/** Work that is still owed at a connection, each counted up to MOST_OWED. */
 export type OwedAt = { readonly due: number; readonly disputes: number; readonly wallets: number };
 
 /** Counts transactions that are to be checked, open disputes and enrolled wallets at a connection. */
 export async function countOwedAt(queries: Queries, connectionId: string): Promise<OwedAt> {
-  return onlyRow(await queries.query<OwedAt>(IS_OPEN_AT, [connectionId]));
+  const count = async (statement: Statement) =>
+    onlyRow(await queries.query<{ count: number }>(statement, [connectionId])).count;
+  return {
+    due: await count(COUNT_DUE),
+    disputes: await count(COUNT_DISPUTES),
+    wallets: await count(COUNT_WALLETS),
+  };
+}
+
+const HAS_PAYMENTS = {
+  name: 'has_payments_at_connection',
+  text: `
+    SELECT true AS "hasPayments" FROM transaction WHERE connection_id = $1 AND provider_payment_id IS NOT NULL LIMIT 1`,
+};
+const READ_TERM = {
+  name: 'read_refund_term',
+  text: `
+    SELECT retired_at + make_interval(days => $2) AS until FROM retired_connection
+    WHERE connection_id = $1 AND retired_at > now() - make_interval(days => $2)`,
+};
+
+/**
+ * Returns until when the payments of a retired connection can be refunded; undefined if it has no payments, or its term
+ * is over.
+ *
+ * @param days the term, which begins when the connection is retired.
+ */
+export async function readRefundTerm(
+  queries: Queries,
+  connectionId: string,
+  days: number,
+): Promise<Date | undefined> {
+  if (!firstRow(await queries.query<{ hasPayments: true }>(HAS_PAYMENTS, [connectionId]))) return undefined;
+  return firstRow(await queries.query<{ until: Date }>(READ_TERM, [connectionId, days]))?.until;
 }
