@@ -29,7 +29,7 @@ export async function readSealedSecrets(queries: Queries): Promise<SealedSecret[
   return (await queries.query<SealedSecret>(READ)).rows;
 }
 
-/** What operators see of a stored secret. */
+/** A stored secret as operators see it. */
 export type SecretEntry = SecretName & {
   readonly setAt: Date;
   readonly actor: string;
