@@ -12,15 +12,18 @@ import {
   GetCatalogueResponseSchema,
   ListCatalogueVersionsRequestSchema,
   ListCatalogueVersionsResponseSchema,
+  ListConnectorsResponseSchema,
   UpdateCatalogueRequestSchema,
 } from '#gen/payments/v1/configuration_service_pb.js';
 import { compareCatalogues } from '#src/catalogue/compare-catalogues.ts';
+import { connectorForm } from '#src/catalogue/connector-form.ts';
 import {
   type PublishedCatalogue,
   readPublished,
   UnknownFormatError,
 } from '#src/catalogue/publish-catalogue.ts';
 import { type UpdateDeps, updateCatalogue } from '#src/catalogue/update-catalogue.ts';
+import type { Connector } from '#src/connectors/port/connector.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
 import {
@@ -37,6 +40,8 @@ import type { ServiceHandlers } from './rest.ts';
 export type ConfigurationDeps = UpdateDeps & {
   /** The catalogue in force in this process. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
   readonly opened: () => { readonly catalogue: Catalogue; readonly version: number };
+  /** Every connector, by name. */
+  readonly connectors: readonly Connector[];
 };
 
 const DEFAULT_PAGE = 20;
@@ -62,6 +67,10 @@ export function configurationService(
       const { pageSize, before } = request;
       const entries = await listVersions(deps.database, pageSize || DEFAULT_PAGE, before || undefined);
       return { message: create(ListCatalogueVersionsResponseSchema, { versions: entries.map(versionOf) }) };
+    },
+    async listConnectors() {
+      const connectors = deps.connectors.map(connectorForm);
+      return { message: create(ListConnectorsResponseSchema, { connectors }) };
     },
     async updateCatalogue(request, { operator }) {
       if (!operator) throw new Error('an operator’s call has no operator');

@@ -36,6 +36,7 @@ import { refuseWrongForms } from '#src/api/rpc-forms.ts';
 import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import type { Config } from '#src/config.ts';
+import { CONNECTORS } from '#src/connectors/registry.ts';
 import { newId } from '#src/new-id.ts';
 import type { Metrics } from '#src/observe/metrics.ts';
 import { observeAuthentication, observeRateLimit, showHealth } from '#src/observe/observe.ts';
@@ -128,6 +129,7 @@ function configurationDeps({ config, deps, live }: Api): ConfigurationDeps {
   const { opened, tryOpen } = live;
   return {
     ...{ database: deps.database, opened, tryOpen, connectionHosts: config.connectionHosts },
+    connectors: CONNECTORS,
     fromFile: config.catalogueFile === undefined ? undefined : () => opened().catalogue,
   };
 }

@@ -5,6 +5,7 @@ import {
   ConfigurationService,
   GetCatalogueResponseSchema,
   ListCatalogueVersionsResponseSchema,
+  ListConnectorsResponseSchema,
   UpdateCatalogueRequestSchema,
 } from '#gen/payments/v1/configuration_service_pb.js';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
@@ -333,6 +334,11 @@ describe('the catalogue through the API', () => {
     expect(JSON.parse(jsonEncoder(ListCatalogueVersionsResponseSchema)(listed))).toEqual(
       (await get('/versions?page_size=2')).json,
     );
+    const forms = await client.listConnectors({}, { headers: READER });
+    expect(JSON.parse(jsonEncoder(ListConnectorsResponseSchema)(forms))).toEqual(
+      (await call('/v1/connectors', { headers: READER })).json,
+    );
+    expect(forms.connectors.map(({ name }) => name)).toContain('stripe');
     const change = { case: 'removeRoute', value: 2 } as const;
     const request = create(UpdateCatalogueRequestSchema, {
       change,

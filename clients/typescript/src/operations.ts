@@ -988,6 +988,42 @@ export type ConnectionData = {
   readonly name: string | null;
 };
 
+/** A setting or a secret of a connection. */
+export type ConnectorField = {
+  /** The name in `settings`, or that of the secret. */
+  readonly name: string;
+  /** The name in words. */
+  readonly label: string;
+  /** An explanation, in Markdown. */
+  readonly help: string;
+  /** TEXT, NUMBER, FLAG (true or false), LIST (of texts), MAP (of texts by text) or SECRET (a text that is never shown). */
+  readonly kind: string;
+  /** Whether a connection needs it. */
+  readonly required: boolean;
+  /** A regular expression (RE2) that a TEXT, a SECRET, and every value of a LIST or a MAP must match; "" for none. */
+  readonly pattern: string;
+  /** The value if it is absent; null if there is none. */
+  readonly default: unknown;
+  /** The least NUMBER, or the least length of a TEXT or a SECRET; null if there is no limit. */
+  readonly min: number | null;
+  /** The greatest NUMBER, length, or number of values of a LIST; null if there is no limit. */
+  readonly max: number | null;
+};
+
+/** A connector, and everything that a connection of it needs. */
+export type ConnectorForm = {
+  /** The name that a connection gives in `connector`, such as stripe. */
+  readonly name: string;
+  /** The settings, in the order of the form, then the secrets. */
+  readonly fields: readonly ConnectorField[];
+  /** Hosts of the provider's test environment. A * stands for letters, digits and hyphens. Empty if the operator runs it. */
+  readonly test_hosts: readonly string[];
+  /** Hosts of the provider's live environment, in the same form. The same as test_hosts if the credentials tell. */
+  readonly live_hosts: readonly string[];
+  /** The capabilities of every connection; settings may add to them. Such as CARD, PAYER_PAGE, AUTHORIZATION, REFUND. */
+  readonly capabilities: readonly string[];
+};
+
 export type CreateCheckoutPaymentRequest = {
   /** A `token`, a `vaulted_token`, or the `type` of a wallet. Card numbers are refused, as are card options other than `installments` and `three_d_secure_setup_id`, which only the merchant may set. */
   readonly payment_method: PaymentMethodInput;
@@ -1486,6 +1522,11 @@ export type ListCatalogueVersionsResponse = {
 export type ListConnectionsResponse = {
   /** The connections, in the catalogue's order. */
   readonly connections: readonly Connection[];
+};
+
+export type ListConnectorsResponse = {
+  /** By name. */
+  readonly connectors: readonly ConnectorForm[];
 };
 
 export type ListDeliveriesResponse = {
@@ -2644,6 +2685,8 @@ export type Operations = {
   readonly updateCatalogue: { readonly request: UpdateCatalogueRequest; readonly response: UpdateCatalogueResponse };
   /** Lists the published versions, newest first, without their catalogues. */
   readonly listCatalogueVersions: { readonly request: { readonly page_size?: number; readonly before?: number }; readonly response: ListCatalogueVersionsResponse };
+  /** Lists the connectors, one for each provider, with the form of a connection's settings and secrets. */
+  readonly listConnectors: { readonly request: Record<never, never>; readonly response: ListConnectorsResponse };
   /** Adds a customer. With the header `x-idempotency-key`, a retry gets the first response again; without the header, the unique `merchant_customer_id` prevents a second customer. */
   readonly createCustomer: { readonly request: CreateCustomerRequest; readonly response: Customer };
   /** Finds a customer by the merchant's own identifier. */
@@ -2715,6 +2758,7 @@ export const OPERATIONS = {
   getCatalogue: {"verb":"GET","path":"/v1/catalogue","query":["version"],"hasBody":false,"takesKey":false},
   updateCatalogue: {"verb":"PATCH","path":"/v1/catalogue","query":[],"hasBody":true,"takesKey":false},
   listCatalogueVersions: {"verb":"GET","path":"/v1/catalogue/versions","query":["page_size","before"],"hasBody":false,"takesKey":false},
+  listConnectors: {"verb":"GET","path":"/v1/connectors","query":[],"hasBody":false,"takesKey":false},
   createCustomer: {"verb":"POST","path":"/v1/customers","query":[],"hasBody":true,"takesKey":true},
   findCustomer: {"verb":"GET","path":"/v1/customers","query":["merchant_customer_id"],"hasBody":false,"takesKey":false},
   getCustomer: {"verb":"GET","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},

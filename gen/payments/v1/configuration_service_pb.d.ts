@@ -644,6 +644,160 @@ export declare type DryRunAmount = Message<"payments.v1.DryRunAmount"> & {
 export declare const DryRunAmountSchema: GenMessage<DryRunAmount>;
 
 /**
+ * @generated from message payments.v1.ListConnectorsRequest
+ */
+export declare type ListConnectorsRequest = Message<"payments.v1.ListConnectorsRequest"> & {
+};
+
+/**
+ * Describes the message payments.v1.ListConnectorsRequest.
+ * Use `create(ListConnectorsRequestSchema)` to create a new message.
+ */
+export declare const ListConnectorsRequestSchema: GenMessage<ListConnectorsRequest>;
+
+/**
+ * @generated from message payments.v1.ListConnectorsResponse
+ */
+export declare type ListConnectorsResponse = Message<"payments.v1.ListConnectorsResponse"> & {
+  /**
+   * By name.
+   *
+   * @generated from field: repeated payments.v1.ConnectorForm connectors = 1;
+   */
+  connectors: ConnectorForm[];
+};
+
+/**
+ * Describes the message payments.v1.ListConnectorsResponse.
+ * Use `create(ListConnectorsResponseSchema)` to create a new message.
+ */
+export declare const ListConnectorsResponseSchema: GenMessage<ListConnectorsResponse>;
+
+/**
+ * A connector, and everything that a connection of it needs.
+ *
+ * @generated from message payments.v1.ConnectorForm
+ */
+export declare type ConnectorForm = Message<"payments.v1.ConnectorForm"> & {
+  /**
+   * The name that a connection gives in `connector`, such as stripe.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The settings, in the order of the form, then the secrets.
+   *
+   * @generated from field: repeated payments.v1.ConnectorField fields = 2;
+   */
+  fields: ConnectorField[];
+
+  /**
+   * Hosts of the provider's test environment. A * stands for letters, digits and hyphens. Empty if the operator runs it.
+   *
+   * @generated from field: repeated string test_hosts = 3;
+   */
+  testHosts: string[];
+
+  /**
+   * Hosts of the provider's live environment, in the same form. The same as test_hosts if the credentials tell.
+   *
+   * @generated from field: repeated string live_hosts = 4;
+   */
+  liveHosts: string[];
+
+  /**
+   * The capabilities of every connection; settings may add to them. Such as CARD, PAYER_PAGE, AUTHORIZATION, REFUND.
+   *
+   * @generated from field: repeated string capabilities = 5;
+   */
+  capabilities: string[];
+};
+
+/**
+ * Describes the message payments.v1.ConnectorForm.
+ * Use `create(ConnectorFormSchema)` to create a new message.
+ */
+export declare const ConnectorFormSchema: GenMessage<ConnectorForm>;
+
+/**
+ * A setting or a secret of a connection.
+ *
+ * @generated from message payments.v1.ConnectorField
+ */
+export declare type ConnectorField = Message<"payments.v1.ConnectorField"> & {
+  /**
+   * The name in `settings`, or that of the secret.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The name in words.
+   *
+   * @generated from field: string label = 2;
+   */
+  label: string;
+
+  /**
+   * An explanation, in Markdown.
+   *
+   * @generated from field: string help = 3;
+   */
+  help: string;
+
+  /**
+   * TEXT, NUMBER, FLAG (true or false), LIST (of texts), MAP (of texts by text) or SECRET (a text that is never shown).
+   *
+   * @generated from field: string kind = 4;
+   */
+  kind: string;
+
+  /**
+   * Whether a connection needs it.
+   *
+   * @generated from field: bool required = 5;
+   */
+  required: boolean;
+
+  /**
+   * A regular expression (RE2) that a TEXT, a SECRET, and every value of a LIST or a MAP must match; "" for none.
+   *
+   * @generated from field: string pattern = 6;
+   */
+  pattern: string;
+
+  /**
+   * The value if it is absent; null if there is none.
+   *
+   * @generated from field: optional google.protobuf.Value default = 7;
+   */
+  default?: Value | undefined;
+
+  /**
+   * The least NUMBER, or the least length of a TEXT or a SECRET; null if there is no limit.
+   *
+   * @generated from field: optional int32 min = 8;
+   */
+  min?: number | undefined;
+
+  /**
+   * The greatest NUMBER, length, or number of values of a LIST; null if there is no limit.
+   *
+   * @generated from field: optional int32 max = 9;
+   */
+  max?: number | undefined;
+};
+
+/**
+ * Describes the message payments.v1.ConnectorField.
+ * Use `create(ConnectorFieldSchema)` to create a new message.
+ */
+export declare const ConnectorFieldSchema: GenMessage<ConnectorField>;
+
+/**
  * The operators' configuration: connections, routes and payment method types, changed at run time. Every call needs the
  * header (gRPC: metadata) `operator-key`. A key of OPERATOR_READ_KEYS may read, and may check a change with
  * `validate_only`.
@@ -686,6 +840,16 @@ export declare const ConfigurationService: GenService<{
     methodKind: "unary";
     input: typeof UpdateCatalogueRequestSchema;
     output: typeof UpdateCatalogueResponseSchema;
+  },
+  /**
+   * Lists the connectors, one for each provider, with the form of a connection's settings and secrets.
+   *
+   * @generated from rpc payments.v1.ConfigurationService.ListConnectors
+   */
+  listConnectors: {
+    methodKind: "unary";
+    input: typeof ListConnectorsRequestSchema;
+    output: typeof ListConnectorsResponseSchema;
   },
 }>;
 

@@ -31,7 +31,7 @@ import { termsOf } from './methods.ts';
 import { toAdyenAmount } from './money.ts';
 import { CORRECTIONS, readNotifications } from './notifications.ts';
 import { fromTransientError, isErrorBody } from './refusals.ts';
-import { type AdyenSettings, readSettings } from './settings.ts';
+import { type AdyenSettings, FORM, readSettings } from './settings.ts';
 import {
   detailsRequest,
   methodFields,
@@ -42,23 +42,6 @@ import {
   type Send,
   technicalCancelRequest,
 } from './to-provider.ts';
-
-/**
- * Connector for Adyen's Checkout API. Adyen offers no look-up: signed notifications report the outcome of every
- * capture, cancel and refund, and of a payment whose response was lost. A payment without a notification is canceled
- * using our reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
- */
-export const adyenConnector: Connector = {
-  name: 'adyen',
-  corrections: CORRECTIONS,
-  hosts: { TEST: ['checkout-test.adyen.com'], LIVE: ['*-checkout-live.adyenpayments.com'] },
-  connect,
-};
-
-/** The context of one call of a connection. */
-type Call = { readonly send: Send; readonly settings: AdyenSettings; readonly shownAs: ShownAs };
-/** The fields of an operation that are sent to Adyen. */
-type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'payment'>;
 
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
@@ -75,6 +58,25 @@ const CAPABILITIES: Capabilities = {
   authorizationValidDays: 7,
   redirectValidMinutes: 1_440,
 };
+
+/**
+ * Connector for Adyen's Checkout API. Adyen offers no look-up: signed notifications report the outcome of every
+ * capture, cancel and refund, and of a payment whose response was lost. A payment without a notification is canceled
+ * using our reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
+ */
+export const adyenConnector: Connector = {
+  name: 'adyen',
+  corrections: CORRECTIONS,
+  hosts: { TEST: ['checkout-test.adyen.com'], LIVE: ['*-checkout-live.adyenpayments.com'] },
+  settings: FORM,
+  capabilities: CAPABILITIES,
+  connect,
+};
+
+/** The context of one call of a connection. */
+type Call = { readonly send: Send; readonly settings: AdyenSettings; readonly shownAs: ShownAs };
+/** The fields of an operation that are sent to Adyen. */
+type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'payment'>;
 
 /** Adyen keeps an idempotency key for at least 7 days. We rely on one day less, because requests may wait in queues. */
 const REPEATABLE_MS = 6 * 86_400_000;

@@ -29,7 +29,7 @@ import { verifyNotification } from './notifications.ts';
 import { createCode } from './payment-request.ts';
 import { fromCodeCreation, fromNotifiedPayment } from './payments.ts';
 import { parseReference } from './reference.ts';
-import { type MercadoPagoSettings, readSettings } from './settings.ts';
+import { FORM, type MercadoPagoSettings, readSettings } from './settings.ts';
 import {
   amountIn,
   type Call,
@@ -40,20 +40,6 @@ import {
   searchPayments,
   type Target,
 } from './to-provider.ts';
-
-/**
- * Connector for Mercado Pago. A redirected payer is sent to a preference (Checkout Pro), which moves no money; Mercado
- * Pago then takes the money by itself, and look-ups find the payments by our reference. A local method is a payment of
- * `/v1/payments`, which its payer pays later. A card is exchanged for a token, which such a payment charges at once.
- * Settings: see settings.ts.
- */
-export const mercadoPagoConnector: Connector = {
-  name: 'mercado-pago',
-  corrections: CORRECTIONS,
-  // The account, not the host, tells the environment.
-  hosts: { TEST: ['api.mercadopago.com'], LIVE: ['api.mercadopago.com'] },
-  connect,
-};
 
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
@@ -67,6 +53,23 @@ const CAPABILITIES: Capabilities = {
   softDescriptor: true,
   authorizationValidDays: 5,
 };
+
+/**
+ * Connector for Mercado Pago. A redirected payer is sent to a preference (Checkout Pro), which moves no money; Mercado
+ * Pago then takes the money by itself, and look-ups find the payments by our reference. A local method is a payment of
+ * `/v1/payments`, which its payer pays later. A card is exchanged for a token, which such a payment charges at once.
+ * Settings: see settings.ts.
+ */
+export const mercadoPagoConnector: Connector = {
+  name: 'mercado-pago',
+  corrections: CORRECTIONS,
+  // The account, not the host, tells the environment.
+  hosts: { TEST: ['api.mercadopago.com'], LIVE: ['api.mercadopago.com'] },
+  settings: FORM,
+  capabilities: CAPABILITIES,
+  connect,
+};
+
 /** Enough for a search that returns fifty payments. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 

@@ -44,18 +44,28 @@ const CURRENCY_BY_COUNTRY: ReadonlyMap<string, string> = new Map(
   Object.entries({ AR: 'ARS', BR: 'BRL', CL: 'CLP', CO: 'COP', MX: 'MXN', PE: 'PEN', UY: 'UYU' }),
 );
 
+/** The form of the settings: their message, and the values of absent ones. */
+export const FORM = {
+  schema: MercadoPagoConfigSchema,
+  defaults: {
+    base_url: 'https://api.mercadopago.com',
+    timeout_ms: DEFAULT_TIMEOUT_MS,
+  },
+} as const;
+
 /**
  * Reads a connection's settings and secrets, which MercadoPagoConfig describes.
  *
  * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): MercadoPagoSettings {
-  const config = checkSettings(MercadoPagoConfigSchema, settings, secrets);
+  const { defaults } = FORM;
+  const config = checkSettings(FORM.schema, settings, secrets);
   const currency = CURRENCY_BY_COUNTRY.get(config.country);
   if (currency === undefined) throw new Error('country has no currency');
   return {
-    origin: baseUrl(config.baseUrl ?? 'https://api.mercadopago.com').origin,
-    timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    origin: baseUrl(config.baseUrl ?? defaults.base_url).origin,
+    timeoutMs: config.timeoutMs ?? defaults.timeout_ms,
     country: config.country,
     currency,
     accountId: config.accountId,

@@ -21,20 +21,9 @@ import { type Asked, CORRECTIONS, fromAnswer, fromCreation, fromOrder, fromRefun
 import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
 import { openPayPalClient } from './paypal-client.ts';
-import { type PayPalSettings, readSettings } from './settings.ts';
+import { FORM, type PayPalSettings, readSettings } from './settings.ts';
 import { captureOrder, getOrder, getUser, refundCapture, type Send } from './to-provider.ts';
 import { createVerification } from './verification.ts';
-
-/**
- * Connector for PayPal's Orders v2: a wallet to which the payer is redirected. Neither the creation of an order nor the
- * payer's approval moves money; only `complete`, which captures the order, does. Settings: see settings.ts.
- */
-export const paypalConnector: Connector = {
-  name: 'paypal',
-  corrections: CORRECTIONS,
-  hosts: { TEST: ['api-m.sandbox.paypal.com'], LIVE: ['api-m.paypal.com'] },
-  connect,
-};
 
 /** Wallet payments are never only authorized, so there is nothing to capture or cancel. */
 const CAPABILITIES: Capabilities = {
@@ -45,6 +34,20 @@ const CAPABILITIES: Capabilities = {
   // PayPal forgets an unapproved order after three hours, so the payment is closed before that.
   redirectValidMinutes: 170,
 };
+
+/**
+ * Connector for PayPal's Orders v2: a wallet to which the payer is redirected. Neither the creation of an order nor the
+ * payer's approval moves money; only `complete`, which captures the order, does. Settings: see settings.ts.
+ */
+export const paypalConnector: Connector = {
+  name: 'paypal',
+  corrections: CORRECTIONS,
+  hosts: { TEST: ['api-m.sandbox.paypal.com'], LIVE: ['api-m.paypal.com'] },
+  settings: FORM,
+  capabilities: CAPABILITIES,
+  connect,
+};
+
 /** Id of an order that does not exist. */
 const NO_ORDER = '00000000000000000';
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@bufbuild/protobuf';
+import type { DescMessage, JsonObject } from '@bufbuild/protobuf';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
 import type { AccountReport, ProviderHosts } from './account-report.ts';
@@ -16,6 +16,13 @@ export type Connector = {
   readonly corrections: Corrections;
   /** The provider's own hosts, by environment. The settings of the mounted sandbox's provider name no host. */
   readonly hosts: ProviderHosts;
+  /** The message of the settings and secrets, and the values of absent settings, by their names in the message. */
+  readonly settings: {
+    readonly schema: DescMessage;
+    readonly defaults: Readonly<Record<string, string | number>>;
+  };
+  /** The capabilities of every connection. Settings may add to them. */
+  readonly capabilities: Omit<Capabilities, 'localMethods'>;
   /**
    * Opens a connection (an account's credentials at the provider).
    *

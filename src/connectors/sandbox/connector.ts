@@ -21,7 +21,7 @@ import { CORRECTIONS, fromCompletion, fromLookUp, fromOperation, fromPayment } f
 import { termsOf } from './local-methods.ts';
 import { readNotification } from './notifications.ts';
 import { DECLINED, isNeverReceived } from './read-answer.ts';
-import { readSettings } from './settings.ts';
+import { FORM, readSettings } from './settings.ts';
 import {
   accountRequest,
   banksRequest,
@@ -32,15 +32,6 @@ import {
   paymentRequest,
   type Send,
 } from './to-provider.ts';
-
-/** Connector for the simulated provider, over HTTP. Settings: see settings.ts. */
-export const sandboxConnector: Connector = {
-  name: 'sandbox',
-  corrections: CORRECTIONS,
-  // A provider that someone runs: its host is the operator's.
-  hosts: { TEST: [], LIVE: [] },
-  connect,
-};
 
 const CAPABILITIES: Omit<Capabilities, 'localMethods'> = {
   methods: ['CARD', 'PAYER_PAGE', 'WALLET'],
@@ -58,6 +49,17 @@ const CAPABILITIES: Omit<Capabilities, 'localMethods'> = {
   softDescriptor: true,
   authorizationValidDays: 7,
   redirectValidMinutes: 1_440,
+};
+
+/** Connector for the simulated provider, over HTTP. Settings: see settings.ts. */
+export const sandboxConnector: Connector = {
+  name: 'sandbox',
+  corrections: CORRECTIONS,
+  // A provider that someone runs: its host is the operator's.
+  hosts: { TEST: [], LIVE: [] },
+  settings: FORM,
+  capabilities: CAPABILITIES,
+  connect,
 };
 
 const isOfCode = (status: number) => isSuccess(status) || status === DECLINED;

@@ -31,7 +31,7 @@ import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
 import { readEvent } from './notifications.ts';
 import { createIntent, createPaymentMethod, fromPreparation } from './preparations.ts';
-import { readSettings, type StripeSettings } from './settings.ts';
+import { FORM, readSettings, type StripeSettings } from './settings.ts';
 import {
   type Call,
   type CardMethod,
@@ -50,19 +50,6 @@ import {
 } from './to-provider.ts';
 import { readWalletToken } from './wallet-token.ts';
 
-/**
- * Connector for Stripe's PaymentIntents. An attempt creates a payment method and an unconfirmed intent, which charge
- * nothing, and then confirms the intent, which charges. A look-up can always find the intent and can cancel it, after
- * which Stripe refuses every confirmation. Settings: see settings.ts.
- */
-export const stripeConnector: Connector = {
-  name: 'stripe',
-  corrections: CORRECTIONS,
-  // The key, not the host, tells the environment.
-  hosts: { TEST: ['api.stripe.com'], LIVE: ['api.stripe.com'] },
-  connect,
-};
-
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
   authorization: true,
@@ -75,6 +62,21 @@ const CAPABILITIES: Capabilities = {
   missingForResults,
   softDescriptor: true,
   authorizationValidDays: 7,
+};
+
+/**
+ * Connector for Stripe's PaymentIntents. An attempt creates a payment method and an unconfirmed intent, which charge
+ * nothing, and then confirms the intent, which charges. A look-up can always find the intent and can cancel it, after
+ * which Stripe refuses every confirmation. Settings: see settings.ts.
+ */
+export const stripeConnector: Connector = {
+  name: 'stripe',
+  corrections: CORRECTIONS,
+  // The key, not the host, tells the environment.
+  hosts: { TEST: ['api.stripe.com'], LIVE: ['api.stripe.com'] },
+  settings: FORM,
+  capabilities: CAPABILITIES,
+  connect,
 };
 
 const LIST_ONE = get('/v1/payment_intents', { limit: 1 });
