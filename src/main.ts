@@ -4,6 +4,7 @@ import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import { describeError } from '#src/api/describe-error.ts';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
 import { emptyCatalogue } from '#src/catalogue/change-catalogue.ts';
+import { createCredentialsReader } from '#src/catalogue/credentials.ts';
 import { followCatalogue } from '#src/catalogue/follow-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
@@ -160,7 +161,10 @@ async function serveHere(config: Config, storage: Storage, log: Logger): Promise
     log,
   });
   ending.push(() => database.close());
-  const catalogue = fromFile ? { catalogue: fromFile, version: 0 } : await readCatalogueInForce(database);
+  const readCredentials = createCredentialsReader(database, cardVault(keys.vaultKeys));
+  const catalogue = fromFile
+    ? { catalogue: fromFile, version: 0 }
+    : await readCatalogueInForce(database, readCredentials);
   // The first process publishes one before it starts the others.
   if (!catalogue) throw new Error('the database has no catalogue');
   // Loaded only here, since the parent of workers does not need it.
@@ -177,12 +181,15 @@ async function serveHere(config: Config, storage: Storage, log: Logger): Promise
   ending.push(() => server.close());
   const address = await server.listen();
   const { replaceCatalogue, reloaded } = server;
-  if (catalogueFile === undefined) {
+  if (catalogueFile === undefined && 'revision' in catalogue) {
     const replica = `${hostname()} ${process.pid} ${new Date().toISOString()}`;
-    const { version } = catalogue;
-    const following = followCatalogue({ database, replica, version, replace: replaceCatalogue, reloaded });
+    const following = followCatalogue({
+      ...{ database, replica, readCredentials, reloaded },
+      started: catalogue,
+      replace: replaceCatalogue,
+    });
     ending.push(() => following.stop());
-  } else {
+  } else if (catalogueFile !== undefined) {
     const replace = (changed: Catalogue) => replaceCatalogue({ catalogue: changed, version: 0 });
     const stopReloading = startReloading({ file: catalogueFile, readAt, replace, reloaded });
     ending.push(async () => stopReloading());

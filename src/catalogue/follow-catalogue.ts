@@ -1,16 +1,24 @@
 import { type Loop, repeat } from '#src/repeat.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { readHead, readVersion, saveReplica } from '#src/store/tables/catalogue-versions.ts';
+import {
+  type CatalogueHead,
+  readHead,
+  readVersion,
+  saveReplica,
+} from '#src/store/tables/catalogue-versions.ts';
+import type { ReadCredentials } from './credentials.ts';
 import type { VersionedCatalogue } from './open-catalogue.ts';
 import { decodeVersion } from './publish-catalogue.ts';
+import type { StoredCatalogue } from './seed-catalogue.ts';
 
 /** Options for followCatalogue. */
 export type FollowCatalogueOptions = {
   readonly database: Database;
   /** Name of this process, among those that run the service. */
   readonly replica: string;
-  /** The version in force when the process started. */
-  readonly version: number;
+  /** The catalogue in force when the process started. */
+  readonly started: StoredCatalogue;
+  readonly readCredentials: ReadCredentials;
   /** Puts a catalogue in force. Throws on failure, which leaves the previous catalogue in force. */
   readonly replace: (catalogue: VersionedCatalogue) => void;
   /** Called with the outcome of a change, and once for each failure to read the database. */
@@ -23,14 +31,14 @@ const SEEN_EVERY_MS = 60_000;
 const MAX_FAULT = 1_000;
 
 /**
- * Follows the catalogue in the database: reads its head once a second, and puts each new version in force. A version
- * that cannot be opened leaves the previous one in force, and is tried again when another version is published. While
- * the database is away, the version in force stays.
+ * Follows the catalogue in the database: reads its head once a second, and puts each new version, and each change of a
+ * stored secret, in force. A version that cannot be opened leaves the previous one in force, and is tried again after the
+ * next change. While the database is away, the version in force stays.
  */
 export function followCatalogue(options: FollowCatalogueOptions): Loop {
-  const { database, replica, replace, reloaded } = options;
-  let inForce = options.version;
-  let seen = options.version;
+  const { database, replica, readCredentials, replace, reloaded, started } = options;
+  let inForce = started.version;
+  let seen: CatalogueHead = started;
   let fault = '';
   let savedAt = Number.NEGATIVE_INFINITY;
   let isAway = false;
@@ -38,20 +46,22 @@ export function followCatalogue(options: FollowCatalogueOptions): Loop {
   async function follow(): Promise<void> {
     const head = await readHead(database);
     isAway = false;
-    const isNew = head !== undefined && head.version !== seen;
-    if (isNew) await take(head.version);
+    const isNew = head && (head.version !== seen.version || head.revision !== seen.revision);
+    if (isNew) await take(head);
     const nowMs = performance.now();
     if (!isNew && nowMs - savedAt < SEEN_EVERY_MS) return;
     await saveReplica(database, { name: replica, version: inForce, fault });
     savedAt = nowMs;
   }
 
-  async function take(version: number): Promise<void> {
+  async function take(head: CatalogueHead): Promise<void> {
+    const { version } = head;
     // If the database fails here, the version is tried again.
     const stored = await readVersion(database, version);
+    const credentials = await readCredentials();
     try {
       if (!stored) throw new Error(`version ${version} of the catalogue is missing`);
-      replace({ catalogue: decodeVersion(stored).catalogue, version });
+      replace({ catalogue: decodeVersion(stored).catalogue, version, credentials });
       inForce = version;
       fault = '';
       reloaded(undefined);
@@ -59,7 +69,7 @@ export function followCatalogue(options: FollowCatalogueOptions): Loop {
       fault = (error as Error).message.slice(0, MAX_FAULT);
       reloaded(error);
     }
-    seen = version;
+    seen = head;
   }
 
   return repeat(follow, {

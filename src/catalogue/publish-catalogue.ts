@@ -52,6 +52,8 @@ export function decodeVersion(stored: StoredVersion): PublishedCatalogue {
 /** A catalogue to publish, checked and known to open. */
 export type Publication = {
   readonly catalogue: Catalogue;
+  /** Identities of its open connections by id, for which these stand from now on; absent for the sandbox's. */
+  readonly identities?: ReadonlyMap<string, string>;
   /** The version that must be in force; 0 if there must be none. */
   readonly expected: number;
   readonly source: VersionSource;
@@ -66,12 +68,12 @@ export type Publication = {
  */
 export async function publishCatalogue(
   database: Database,
-  { catalogue, expected, source, actor, comment }: Publication,
+  { catalogue, identities = new Map(), expected, source, actor, comment }: Publication,
 ): Promise<number | undefined> {
   const schema = await storeResponseSchema(database, schemaDescriptors(CatalogueSchema));
   const detail = comment === '' ? source : `${source}: ${comment}`.slice(0, 1_000);
   return publishVersion(database, {
-    ...{ expected, source, actor, comment, schema, format: CATALOGUE_FORMAT },
+    ...{ expected, identities, source, actor, comment, schema, format: CATALOGUE_FORMAT },
     catalogue: toBinary(CatalogueSchema, catalogue),
     retired: catalogue.connections.flatMap(({ id, retired }) => (retired ? [id] : [])),
     hash: catalogueHash(catalogue),

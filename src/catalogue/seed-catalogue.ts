@@ -1,6 +1,7 @@
 import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import type { Database } from '#src/store/engine/database.ts';
 import { readHead, readVersion } from '#src/store/tables/catalogue-versions.ts';
+import type { Credentials, ReadCredentials } from './credentials.ts';
 import {
   catalogueHash,
   type PublishedCatalogue,
@@ -33,8 +34,19 @@ export async function seedCatalogue(
   await publish(seed, head.version);
 }
 
+/** A catalogue from the database, with its connections' credentials. */
+export type StoredCatalogue = PublishedCatalogue & {
+  readonly credentials: Credentials;
+  /** The head's revision before they were read. */
+  readonly revision: bigint;
+};
+
 /** Reads the catalogue in force from the database; undefined if none was ever published. @throws UnknownFormatError. */
-export async function readCatalogueInForce(database: Database): Promise<PublishedCatalogue | undefined> {
+export async function readCatalogueInForce(
+  database: Database,
+  readCredentials: ReadCredentials,
+): Promise<StoredCatalogue | undefined> {
   const head = await readHead(database);
-  return head && (await readPublished(database, head.version));
+  const published = head && (await readPublished(database, head.version));
+  return published && { ...published, credentials: await readCredentials(), revision: head.revision };
 }

@@ -32,8 +32,13 @@ export type UpdateDeps = {
   readonly database: Database;
   /** Returns the catalogue of the file; undefined if the database has the catalogue. */
   readonly fromFile: (() => Catalogue) | undefined;
-  /** Opens a catalogue in the place of the one in force, and closes it again. @throws CatalogueError. */
-  readonly tryOpen: (catalogue: Catalogue) => Promise<void>;
+  /**
+   * Opens a catalogue in the place of the one in force, and closes it again.
+   *
+   * @returns the identities of its open connections by id.
+   * @throws CatalogueError.
+   */
+  readonly tryOpen: (catalogue: Catalogue) => Promise<ReadonlyMap<string, string>>;
   /** Hosts that settings may name in a change through the API. */
   readonly connectionHosts: readonly string[];
 };
@@ -78,11 +83,11 @@ export async function updateCatalogue(
   if (refused && !request.validateOnly) throw invalidCatalogue(changed.faults);
   if (refused || !changed.catalogue) return respond(0, changed.faults, base, changed.catalogue);
 
-  const { catalogue, faults } = await makeSafe(deps, base, changed.catalogue, request, publisher);
+  const { catalogue, faults, identities } = await makeSafe(deps, base, changed.catalogue, request, publisher);
   const all = [...changed.faults, ...faults];
   if (request.validateOnly || !published) return respond(0, all, base, catalogue);
   const version = await publishCatalogue(deps.database, {
-    catalogue,
+    ...{ catalogue, identities },
     expected: published.version,
     source: request.change.case === 'undoTo' ? 'undo' : publisher.source,
     actor: publisher.actor,
@@ -127,6 +132,14 @@ async function applyChange(
   return checkCatalogueMessage(changeCatalogue(catalogue, change, earlier?.catalogue));
 }
 
+/** A catalogue that can be put in force. */
+type SafeCatalogue = {
+  readonly catalogue: Catalogue;
+  readonly faults: readonly PlacedFault[];
+  /** Identities of its open connections by id. */
+  readonly identities: ReadonlyMap<string, string>;
+};
+
 /** Checks what the catalogue by itself does not say, and opens it. */
 async function makeSafe(
   deps: UpdateDeps,
@@ -134,7 +147,7 @@ async function makeSafe(
   changed: Catalogue,
   { change }: UpdateCatalogueRequest,
   publisher: Publisher,
-): Promise<{ readonly catalogue: Catalogue; readonly faults: readonly PlacedFault[] }> {
+): Promise<SafeCatalogue> {
   // What was in force once may be so again: an undo must work in an incident.
   const isUndo = change.case === 'undoTo';
   if (!isUndo && !publisher.maySetSecrets) requireKnownSecrets(before, changed);
@@ -148,13 +161,16 @@ async function makeSafe(
  *
  * @param isUndo retires the connections whose secrets are gone, instead of a refusal.
  */
-async function openOnce({ tryOpen }: UpdateDeps, changed: Catalogue, isUndo: boolean) {
+async function openOnce(
+  { tryOpen }: UpdateDeps,
+  changed: Catalogue,
+  isUndo: boolean,
+): Promise<SafeCatalogue> {
   let catalogue = changed;
   const faults: PlacedFault[] = [];
   for (;;) {
     try {
-      await tryOpen(catalogue);
-      return { catalogue, faults };
+      return { catalogue, faults, identities: await tryOpen(catalogue) };
     } catch (error) {
       if (!(error instanceof CatalogueError)) throw error;
       const { kind, connectionId: id, message } = error;

@@ -9,7 +9,12 @@ import {
 } from '#gen/payments/v1/configuration_service_pb.js';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import { emptyCatalogue } from '#src/catalogue/change-catalogue.ts';
-import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { NO_CREDENTIALS, type ReadCredentials } from '#src/catalogue/credentials.ts';
+import {
+  identitiesOf,
+  type OpenedCatalogue,
+  type VersionedCatalogue,
+} from '#src/catalogue/open-catalogue.ts';
 import type { PublishedCatalogue } from '#src/catalogue/publish-catalogue.ts';
 import {
   checkCatalogueText,
@@ -18,7 +23,7 @@ import {
   readCatalogue,
   readTextFile,
 } from '#src/catalogue/read-catalogue.ts';
-import { readCatalogueInForce, seedCatalogue } from '#src/catalogue/seed-catalogue.ts';
+import { readCatalogueInForce, type StoredCatalogue, seedCatalogue } from '#src/catalogue/seed-catalogue.ts';
 import { updateCatalogue } from '#src/catalogue/update-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
 import { ServiceError } from '#src/service-error.ts';
@@ -29,7 +34,7 @@ import { actorOf } from './actor.ts';
 import { type CommandStorage, withDatabase } from './command-database.ts';
 import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
-import { openHere } from './open-here.ts';
+import { credentialsHere, openHere } from './open-here.ts';
 import { table } from './table.ts';
 
 const USAGE = `Usage: npm run catalogue -- <action>
@@ -145,8 +150,11 @@ async function read({ config, storage: { database }, io: { stdout } }: Here, act
   return 0;
 }
 
-async function readInForce(database: Database): Promise<PublishedCatalogue> {
-  const published = await readCatalogueInForce(database);
+async function readInForce(
+  database: Database,
+  readCredentials: ReadCredentials = async () => NO_CREDENTIALS,
+): Promise<StoredCatalogue> {
+  const published = await readCatalogueInForce(database, readCredentials);
   if (!published) throw new CatalogueError('the database has none yet: start the service once');
   return published;
 }
@@ -178,7 +186,9 @@ async function update(here: Here, { file, request, maySetSecrets }: Wanted): Pro
   // A catalogue can be published before the service starts for the first time.
   const isFirst = !fromFile && !request.validateOnly;
   if (isFirst) await seedCatalogue(database, undefined, emptyCatalogue(), actorOf(config));
-  const inForce = fromFile ? { catalogue: fromFile(), version: 0 } : await readInForce(database);
+  const inForce = fromFile
+    ? { catalogue: fromFile(), version: 0 }
+    : await readInForce(database, credentialsHere(database, config, dataDir));
   const expectedVersion = request.expectedVersion || inForce.version;
   const { hashKey } = installationKeys(config, dataDir);
   const keyed = { ...config, hashKey };
@@ -221,9 +231,9 @@ async function update(here: Here, { file, request, maySetSecrets }: Wanted): Pro
 /** Opens a catalogue in the place of the one in force, if that one can be opened here, and closes both. */
 async function tryOpen(
   config: Parameters<typeof openHere>[0],
-  inForce: { readonly catalogue: Catalogue; readonly version: number },
+  inForce: VersionedCatalogue,
   catalogue: Catalogue,
-): Promise<void> {
+): Promise<ReadonlyMap<string, string>> {
   let before: OpenedCatalogue | undefined;
   try {
     before = openHere(config, inForce);
@@ -232,7 +242,9 @@ async function tryOpen(
     if (!(error instanceof CatalogueError)) throw error;
   }
   try {
-    await openHere(config, { catalogue, version: 0 }, before).close(before);
+    const tried = openHere(config, { ...inForce, catalogue }, before);
+    await tried.close(before);
+    return identitiesOf(tried);
   } finally {
     await before?.close();
   }

@@ -33,7 +33,7 @@ import {
   warning,
 } from './diagnose.ts';
 import { explainFailure } from './explain-failure.ts';
-import { openHere } from './open-here.ts';
+import { credentialsHere, openHere } from './open-here.ts';
 
 const USAGE = `Usage: npm run doctor
 
@@ -141,7 +141,9 @@ async function checkDatabase(
     if (facts.hasSchema) tell(await keysFinding(database, installationKeys(config, dataDir)));
     if (schema?.pending.length !== 0) return undefined;
     const isInDatabase = config.catalogueFile === undefined;
-    const fromDatabase = isInDatabase ? await readCatalogueInForce(database) : undefined;
+    const fromDatabase = isInDatabase
+      ? await readCatalogueInForce(database, credentialsHere(database, config, dataDir))
+      : undefined;
     if (isInDatabase && !fromDatabase) tell(ok('catalogue', 'is published at the first start'));
     const catalogue = (fromFile ?? fromDatabase)?.catalogue;
     tell(...diagnoseSandboxKeys(await countSandboxKeys(database), config));

@@ -1,11 +1,14 @@
-import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
+import type { Catalogue, ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
+import { type Credentials, resolveSecrets } from '#src/catalogue/credentials.ts';
 import {
+  identitiesOf,
   NO_OBSERVER,
   type OpenCatalogueOptions,
   type OpenedCatalogue,
   openCatalogue,
   type VersionedCatalogue,
 } from '#src/catalogue/open-catalogue.ts';
+import { openConnection } from '#src/catalogue/open-connection.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { type Loop, repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
@@ -29,9 +32,12 @@ export type CatalogueHolder = {
   /**
    * Opens a catalogue beside the one in force and closes it again.
    *
+   * @returns the identities of its open connections by id.
    * @throws CatalogueError if it cannot take the place of the one in force.
    */
-  tryOpen(catalogue: Catalogue): Promise<void>;
+  tryOpen(catalogue: Catalogue, credentials: Credentials): Promise<ReadonlyMap<string, string>>;
+  /** Opens a single connection, which the caller closes. @throws CatalogueError. */
+  openOne(definition: ConnectionConfig, credentials: Credentials): ProviderConnection;
   readonly isOpen: () => boolean;
   /** @throws ServiceError SERVICE_UNAVAILABLE before the first catalogue is open. */
   readonly opened: () => OpenedCatalogue;
@@ -72,14 +78,19 @@ export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'varia
       const gone = inFlight.settled().then(() => before.close(after));
       closing = Promise.allSettled([closing, gone]);
     },
-    async tryOpen(catalogue) {
+    async tryOpen(catalogue, credentials) {
       const before = current;
       const tried = openCatalogue(
-        { catalogue, version: 0 },
+        { catalogue, version: 0, credentials },
         { ...options, variables, observer: NO_OBSERVER },
         before,
       );
       await tried.close(before);
+      return identitiesOf(tried);
+    },
+    openOne(definition, credentials) {
+      const secrets = resolveSecrets(definition, options.environment, credentials);
+      return openConnection(definition, secrets, { ...options, variables });
     },
     isOpen: () => current !== undefined,
     opened: () => current ?? notOpen(),

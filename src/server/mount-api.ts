@@ -35,6 +35,7 @@ import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
 import { refuseWrongForms } from '#src/api/rpc-forms.ts';
 import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
+import { createCredentialsReader, NO_CREDENTIALS } from '#src/catalogue/credentials.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { newId } from '#src/new-id.ts';
@@ -58,7 +59,10 @@ export type Api = {
   readonly admission: Admission;
   readonly deps: ApiDeps;
   readonly webhooks: ManageDeps;
-  readonly live: Pick<CatalogueHolder, 'isOpen' | 'opened' | 'health' | 'connections' | 'tryOpen'>;
+  readonly live: Pick<
+    CatalogueHolder,
+    'isOpen' | 'opened' | 'health' | 'connections' | 'tryOpen' | 'openOne'
+  >;
   readonly metrics: Metrics;
   /** Sums the metrics of several workers; undefined if this is the only process. */
   readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;
@@ -125,12 +129,19 @@ function mountedServices(api: Api): readonly MountedService[] {
 }
 
 /** Dependencies of the configuration's calls. With a file, its catalogue in force is the one that a change is made to. */
-function configurationDeps({ config, deps, live }: Api): ConfigurationDeps {
-  const { opened, tryOpen } = live;
+function configurationDeps({ config, deps, live, webhooks }: Api): ConfigurationDeps {
+  const { opened, tryOpen, openOne } = live;
+  const { database } = deps;
+  const { vault } = webhooks;
+  const isInDatabase = config.catalogueFile === undefined;
+  const readCredentials = isInDatabase
+    ? createCredentialsReader(database, vault)
+    : async () => NO_CREDENTIALS;
   return {
-    ...{ database: deps.database, opened, tryOpen, connectionHosts: config.connectionHosts },
     connectors: CONNECTORS,
-    fromFile: config.catalogueFile === undefined ? undefined : () => opened().catalogue,
+    ...{ database, opened, openOne, vault, readCredentials, connectionHosts: config.connectionHosts },
+    tryOpen: async (catalogue) => tryOpen(catalogue, await readCredentials()),
+    fromFile: isInDatabase ? undefined : () => opened().catalogue,
   };
 }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
+import { createCredentialsReader } from '#src/catalogue/credentials.ts';
 import { followCatalogue } from '#src/catalogue/follow-catalogue.ts';
 import { parseCatalogue, readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readCatalogueInForce, seedCatalogue } from '#src/catalogue/seed-catalogue.ts';
@@ -74,10 +75,11 @@ export async function startTestServer(
   });
   await seedCatalogue(database, catalogue, catalogue, 'test');
   const { replica } = options;
-  const inForce = (replica && (await readCatalogueInForce(database))) || { catalogue, version: 0 };
+  const readCredentials = createCredentialsReader(database, cardVault(keys.vaultKeys));
+  const stored = replica ? await readCatalogueInForce(database, readCredentials) : undefined;
   const server = await createServer({
     config,
-    catalogue: inForce,
+    catalogue: stored ?? { catalogue, version: 0 },
     keys,
     database,
     databaseUrl,
@@ -87,7 +89,9 @@ export async function startTestServer(
   const url = await server.listen();
   const { replaceCatalogue: replace, reloaded } = server;
   const following =
-    replica && followCatalogue({ database, replica, version: inForce.version, replace, reloaded });
+    replica &&
+    stored &&
+    followCatalogue({ database, replica, started: stored, readCredentials, replace, reloaded });
   return {
     url,
     databaseUrl,

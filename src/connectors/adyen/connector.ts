@@ -31,7 +31,7 @@ import { termsOf } from './methods.ts';
 import { toAdyenAmount } from './money.ts';
 import { CORRECTIONS, readNotifications } from './notifications.ts';
 import { fromTransientError, isErrorBody } from './refusals.ts';
-import { type AdyenSettings, FORM, readSettings } from './settings.ts';
+import { type AdyenSettings, FORM, NOTIFICATION_SECRETS, readSettings } from './settings.ts';
 import {
   detailsRequest,
   methodFields,
@@ -69,6 +69,7 @@ export const adyenConnector: Connector = {
   corrections: CORRECTIONS,
   hosts: { TEST: ['checkout-test.adyen.com'], LIVE: ['*-checkout-live.adyenpayments.com'] },
   settings: FORM,
+  notificationSecrets: NOTIFICATION_SECRETS,
   capabilities: CAPABILITIES,
   connect,
 };

@@ -11,6 +11,9 @@ import {
 } from '../kit/provider-settings.ts';
 import { type OfferedMethods, offeredMethods } from './methods.ts';
 
+/** Names of the secrets that verify notifications: a second one while it replaces the first. */
+export const NOTIFICATION_SECRETS = ['hmac_key', 'hmac_key_next'];
+
 /** Settings of a connection to an Adyen merchant account. */
 export type AdyenSettings = {
   /** Scheme, host and port. */
@@ -56,6 +59,6 @@ export function readSettings(settings: JsonObject, secrets: Secrets): AdyenSetti
     methods: offeredMethods(config.redirectMethods, config.methods),
     technicalCancelAfterMs: (config.technicalCancelMinutes ?? defaults.technical_cancel_minutes) * 60_000,
     apiKey: requiredSecret(secrets, 'api_key'),
-    hmacKeys: currentSecrets(secrets, 'hmac_key', 'hmac_key_next'),
+    hmacKeys: currentSecrets(secrets, NOTIFICATION_SECRETS),
   };
 }

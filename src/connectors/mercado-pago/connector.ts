@@ -29,7 +29,7 @@ import { verifyNotification } from './notifications.ts';
 import { createCode } from './payment-request.ts';
 import { fromCodeCreation, fromNotifiedPayment } from './payments.ts';
 import { parseReference } from './reference.ts';
-import { FORM, type MercadoPagoSettings, readSettings } from './settings.ts';
+import { FORM, type MercadoPagoSettings, NOTIFICATION_SECRETS, readSettings } from './settings.ts';
 import {
   amountIn,
   type Call,
@@ -66,6 +66,7 @@ export const mercadoPagoConnector: Connector = {
   // The account, not the host, tells the environment.
   hosts: { TEST: ['api.mercadopago.com'], LIVE: ['api.mercadopago.com'] },
   settings: FORM,
+  notificationSecrets: NOTIFICATION_SECRETS,
   capabilities: CAPABILITIES,
   connect,
 };

@@ -10,6 +10,9 @@ import {
   type Secrets,
 } from '../kit/provider-settings.ts';
 
+/** Names of the secrets that verify notifications: a second one while it replaces the first. */
+export const NOTIFICATION_SECRETS = ['webhook_secret', 'webhook_secret_next'];
+
 /** Settings of a connection to a Mercado Pago account. */
 export type MercadoPagoSettings = {
   /** Scheme, host and port. */
@@ -70,7 +73,7 @@ export function readSettings(settings: JsonObject, secrets: Secrets): MercadoPag
     currency,
     accountId: config.accountId,
     accessToken: requiredSecret(secrets, 'access_token'),
-    webhookSecrets: currentSecrets(secrets, 'webhook_secret', 'webhook_secret_next'),
+    webhookSecrets: currentSecrets(secrets, NOTIFICATION_SECRETS),
     binaryMode: config.binaryMode,
     statementDescriptor: config.statementDescriptor ?? '',
     excludedPaymentTypes: config.excludedPaymentTypes,

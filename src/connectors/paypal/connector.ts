@@ -44,6 +44,7 @@ export const paypalConnector: Connector = {
   corrections: CORRECTIONS,
   hosts: { TEST: ['api-m.sandbox.paypal.com'], LIVE: ['api-m.paypal.com'] },
   settings: FORM,
+  notificationSecrets: [],
   capabilities: CAPABILITIES,
   connect,
 };

@@ -24,6 +24,11 @@ export type Connector = {
   /** The capabilities of every connection. Settings may add to them. */
   readonly capabilities: Omit<Capabilities, 'localMethods'>;
   /**
+   * Names of the secrets that verify notifications. The value that a stored one replaced verifies them for some time
+   * longer. Empty: settings or the provider itself verify them.
+   */
+  readonly notificationSecrets: readonly string[];
+  /**
    * Opens a connection (an account's credentials at the provider).
    *
    * @throws Error that names the setting, but reveals no secret, if the connector rejects the `settings`.

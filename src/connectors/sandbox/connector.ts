@@ -21,7 +21,7 @@ import { CORRECTIONS, fromCompletion, fromLookUp, fromOperation, fromPayment } f
 import { termsOf } from './local-methods.ts';
 import { readNotification } from './notifications.ts';
 import { DECLINED, isNeverReceived } from './read-answer.ts';
-import { FORM, readSettings } from './settings.ts';
+import { FORM, NOTIFICATION_SECRETS, readSettings } from './settings.ts';
 import {
   accountRequest,
   banksRequest,
@@ -58,6 +58,7 @@ export const sandboxConnector: Connector = {
   // A provider that someone runs: its host is the operator's.
   hosts: { TEST: [], LIVE: [] },
   settings: FORM,
+  notificationSecrets: NOTIFICATION_SECRETS,
   capabilities: CAPABILITIES,
   connect,
 };

@@ -10,6 +10,9 @@ import {
 } from '../kit/provider-settings.ts';
 import { type MethodNames, methodNames } from './local-methods.ts';
 
+/** Names of the secrets that verify notifications: a second one while it replaces the first. */
+export const NOTIFICATION_SECRETS = ['notification_secret', 'previous_notification_secret'];
+
 /** Settings of a connection to the sandbox provider. */
 export type SandboxSettings = {
   /** Scheme, host and port. */
@@ -52,6 +55,6 @@ export function readSettings(settings: JsonObject, secrets: Secrets): SandboxSet
     accountId: config.accountId,
     methods: methodNames(config.methods),
     apiKey: requiredSecret(secrets, 'api_key'),
-    notificationSecrets: currentSecrets(secrets, 'notification_secret', 'previous_notification_secret'),
+    notificationSecrets: currentSecrets(secrets, NOTIFICATION_SECRETS),
   };
 }

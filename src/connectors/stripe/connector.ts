@@ -31,7 +31,7 @@ import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
 import { readEvent } from './notifications.ts';
 import { createIntent, createPaymentMethod, fromPreparation } from './preparations.ts';
-import { FORM, readSettings, type StripeSettings } from './settings.ts';
+import { FORM, NOTIFICATION_SECRETS, readSettings, type StripeSettings } from './settings.ts';
 import {
   type Call,
   type CardMethod,
@@ -75,6 +75,7 @@ export const stripeConnector: Connector = {
   // The key, not the host, tells the environment.
   hosts: { TEST: ['api.stripe.com'], LIVE: ['api.stripe.com'] },
   settings: FORM,
+  notificationSecrets: NOTIFICATION_SECRETS,
   capabilities: CAPABILITIES,
   connect,
 };

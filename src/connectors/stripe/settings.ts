@@ -11,6 +11,9 @@ import {
 } from '../kit/provider-settings.ts';
 import { methodsOf, type StripeMethod } from './local-methods.ts';
 
+/** Names of the secrets that verify notifications: a second one while it replaces the first. */
+export const NOTIFICATION_SECRETS = ['webhook_secret', 'webhook_secret_next'];
+
 /** Settings of a connection to a Stripe account. */
 export type StripeSettings = {
   /** Scheme, host and port. */
@@ -60,7 +63,7 @@ export function readSettings(settings: JsonObject, secrets: Secrets): StripeSett
     accountId: config.accountId,
     apiKey,
     isLive: /^[sr]k_live_/.test(apiKey.reveal()),
-    webhookSecrets: currentSecrets(secrets, 'webhook_secret', 'webhook_secret_next'),
+    webhookSecrets: currentSecrets(secrets, NOTIFICATION_SECRETS),
     installments: config.installments,
     requestThreeDSecure: config.requestThreeDSecure === 'any' ? 'any' : defaults.request_three_d_secure,
     applePayTokens: config.applePayTokens,

@@ -2,6 +2,7 @@ import type { Database, Queries, Statement } from '../engine/database.ts';
 import { queriesOf } from '../engine/database.ts';
 import { firstRow, onlyRow } from '../engine/rows.ts';
 import { type AuditedAction, recordAction } from './audit-log.ts';
+import { notePublished } from './connection-secrets.ts';
 
 /** The way in which a version was published. */
 export type VersionSource = 'seed' | 'api' | 'dashboard' | 'command' | 'undo';
@@ -70,6 +71,8 @@ export type NewVersion = Omit<StoredVersion, 'version' | 'replaced' | 'published
   readonly expected: number;
   /** The ids of its retired connections. */
   readonly retired: readonly string[];
+  /** Identities of its connections by id. */
+  readonly identities: ReadonlyMap<string, string>;
   readonly audited: AuditedAction;
 };
 
@@ -90,7 +93,8 @@ const DELETE_OTHERS = 'DELETE FROM retired_connection WHERE connection_id <> ALL
  * @returns the new version; undefined if another version is in force.
  */
 export function publishVersion(database: Database, published: NewVersion): Promise<number | undefined> {
-  const { expected, retired, audited, format, catalogue, schema, hash, source, actor, comment } = published;
+  const { expected, retired, identities, audited, ...columns } = published;
+  const { format, catalogue, schema, hash, source, actor, comment } = columns;
   return database.transaction(async (run) => {
     const version = expected + 1;
     if (expected === 0) {
@@ -100,6 +104,7 @@ export function publishVersion(database: Database, published: NewVersion): Promi
       if (head?.version !== expected) return undefined;
       await run(MOVE_HEAD, [version]);
     }
+    await notePublished(run, identities);
     await run(INSERT, [version, format, catalogue, schema, hash, source, expected, actor, comment]);
     await run(ADD_RETIRED, [retired]);
     await run(DELETE_OTHERS, [retired]);
