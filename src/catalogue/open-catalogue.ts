@@ -177,7 +177,9 @@ export function openCatalogue(
 }
 
 /** Returns the identities of a catalogue's open connections by id. */
-export function identitiesOf({ connections }: OpenedCatalogue): ReadonlyMap<string, string> {
+export function identitiesOf({
+  connections,
+}: Pick<OpenedCatalogue, 'connections'>): ReadonlyMap<string, string> {
   return new Map([...connections].map(([id, { identity }]) => [id, identity]));
 }
 

@@ -1,16 +1,22 @@
 import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Catalogue, ConnectionConfigSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
+  type CatalogueDryRun,
   type UpdateCatalogueRequest,
   type UpdateCatalogueResponse,
   UpdateCatalogueResponseSchema,
 } from '#gen/payments/v1/configuration_service_pb.js';
+import { routingCatalogue } from '#src/payments/route/routing-catalogue.ts';
 import { fieldRefusal, invalidField, MAX_FIELD_ERRORS, ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { readHead, type VersionSource } from '#src/store/tables/catalogue-versions.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { CatalogueError } from './catalogue-error.ts';
 import { changeCatalogue } from './change-catalogue.ts';
 import { compareCatalogues } from './compare-catalogues.ts';
+import { dryRun } from './dry-run.ts';
+import { identitiesOf, type OpenedCatalogue } from './open-catalogue.ts';
 import {
   catalogueHash,
   type PublishedCatalogue,
@@ -32,13 +38,8 @@ export type UpdateDeps = {
   readonly database: Database;
   /** Returns the catalogue of the file; undefined if the database has the catalogue. */
   readonly fromFile: (() => Catalogue) | undefined;
-  /**
-   * Opens a catalogue in the place of the one in force, and closes it again.
-   *
-   * @returns the identities of its open connections by id.
-   * @throws CatalogueError.
-   */
-  readonly tryOpen: (catalogue: Catalogue) => Promise<ReadonlyMap<string, string>>;
+  /** Opens a catalogue in the place of the one in force, and closes it again. @throws CatalogueError. */
+  readonly tryOpen: (catalogue: Catalogue) => Promise<Pick<OpenedCatalogue, 'connections'>>;
   /** Hosts that settings may name in a change through the API. */
   readonly connectionHosts: readonly string[];
 };
@@ -70,31 +71,54 @@ export async function updateCatalogue(
   request: UpdateCatalogueRequest,
   publisher: Publisher,
 ): Promise<UpdateCatalogueResponse> {
-  if (request.dryRunPayments > 0) {
-    throw invalidField('dry_run_payments', 'NOT_SUPPORTED', 'is not available yet; leave it out');
-  }
   if (deps.fromFile && !request.validateOnly) throw configuredByFile();
   const base = await readBase(deps);
   const changed = await applyChange(deps, base, request);
   const { published } = base;
-  if (changed.catalogue && isSame(changed.catalogue, base.catalogue)) return respond(0, changed.faults);
+  if (changed.catalogue && isSame(changed.catalogue, base.catalogue)) {
+    return respond(0, changed.faults, base, base.catalogue, await compareRoutes(deps, request, base));
+  }
   if (published) requireVersion(published, request.expectedVersion);
   const refused = changed.faults.some(isError);
   if (refused && !request.validateOnly) throw invalidCatalogue(changed.faults);
   if (refused || !changed.catalogue) return respond(0, changed.faults, base, changed.catalogue);
 
-  const { catalogue, faults, identities } = await makeSafe(deps, base, changed.catalogue, request, publisher);
-  const all = [...changed.faults, ...faults];
-  if (request.validateOnly || !published) return respond(0, all, base, catalogue);
+  const safe = await makeSafe(deps, base, changed.catalogue, request, publisher);
+  const { catalogue } = safe;
+  const all = [...changed.faults, ...safe.faults];
+  const compared = await compareRoutes(deps, request, base, safe);
+  if (request.validateOnly || !published) return respond(0, all, base, catalogue, compared);
   const version = await publishCatalogue(deps.database, {
-    ...{ catalogue, identities },
+    ...{ catalogue, identities: identitiesOf(safe) },
     expected: published.version,
     source: request.change.case === 'undoTo' ? 'undo' : publisher.source,
     actor: publisher.actor,
     comment: request.comment,
   });
   if (version === undefined) throw versionChanged((await readBase(deps)).published ?? published);
-  return respond(version, all, base, catalogue);
+  return respond(version, all, base, catalogue, compared);
+}
+
+/** Routes stored payments by both catalogues, if the request asks for it. */
+async function compareRoutes(
+  { database, tryOpen }: UpdateDeps,
+  { dryRunPayments: payments, since, accountId }: UpdateCatalogueRequest,
+  { catalogue: before }: Base,
+  after?: Pick<SafeCatalogue, 'catalogue' | 'connections'>,
+): Promise<CatalogueDryRun | undefined> {
+  if (payments === 0) return undefined;
+  if (accountId !== '' && !isUuid(accountId))
+    throw invalidField('account_id', 'INVALID_FORMAT', 'must be a UUID');
+  // A secret of the version in force may be gone. Its connections then count as able to handle every payment.
+  const opened = await tryOpen(before).catch((error: unknown) => {
+    if (error instanceof CatalogueError) return undefined;
+    throw error;
+  });
+  const inForce = routingCatalogue(before, opened?.connections ?? new Map());
+  const changed = after ? routingCatalogue(after.catalogue, after.connections) : inForce;
+  return dryRun(database, inForce, changed, {
+    ...{ payments, accountId: accountId || undefined, sinceMs: since ? timestampMs(since) : 0 },
+  });
 }
 
 async function readBase({ database, fromFile }: UpdateDeps): Promise<Base> {
@@ -132,12 +156,10 @@ async function applyChange(
   return checkCatalogueMessage(changeCatalogue(catalogue, change, earlier?.catalogue));
 }
 
-/** A catalogue that can be put in force. */
-type SafeCatalogue = {
+/** A catalogue that is known to open. */
+type SafeCatalogue = Pick<OpenedCatalogue, 'connections'> & {
   readonly catalogue: Catalogue;
   readonly faults: readonly PlacedFault[];
-  /** Identities of its open connections by id. */
-  readonly identities: ReadonlyMap<string, string>;
 };
 
 /** Checks what the catalogue by itself does not say, and opens it. */
@@ -170,7 +192,8 @@ async function openOnce(
   const faults: PlacedFault[] = [];
   for (;;) {
     try {
-      return { catalogue, faults, identities: await tryOpen(catalogue) };
+      const { connections } = await tryOpen(catalogue);
+      return { catalogue, faults, connections };
     } catch (error) {
       if (!(error instanceof CatalogueError)) throw error;
       const { kind, connectionId: id, message } = error;
@@ -195,9 +218,12 @@ function respond(
   faults: readonly PlacedFault[],
   base?: Base,
   changed?: Catalogue,
+  compared?: CatalogueDryRun,
 ): UpdateCatalogueResponse {
   const changes = base && changed ? compareCatalogues(base.catalogue, changed) : [];
-  return create(UpdateCatalogueResponseSchema, { version, faults: [...faults], changes });
+  return create(UpdateCatalogueResponseSchema, {
+    ...{ version, faults: [...faults], changes, ...(compared && { dryRun: compared }) },
+  });
 }
 
 function isSame(one: Catalogue, other: Catalogue): boolean {

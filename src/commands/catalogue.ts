@@ -4,17 +4,14 @@ import { stringify } from 'yaml';
 import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type CatalogueChange,
+  type CatalogueDryRun,
   type UpdateCatalogueRequest,
   UpdateCatalogueRequestSchema,
 } from '#gen/payments/v1/configuration_service_pb.js';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import { emptyCatalogue } from '#src/catalogue/change-catalogue.ts';
 import { NO_CREDENTIALS, type ReadCredentials } from '#src/catalogue/credentials.ts';
-import {
-  identitiesOf,
-  type OpenedCatalogue,
-  type VersionedCatalogue,
-} from '#src/catalogue/open-catalogue.ts';
+import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { PublishedCatalogue } from '#src/catalogue/publish-catalogue.ts';
 import {
   checkCatalogueText,
@@ -44,11 +41,13 @@ const USAGE = `Usage: npm run catalogue -- <action>
   versions              the newest versions of the catalogue
   check <file>          every fault of a file, without a database
   diff <file>           what publishing a file would change, and every reason why it would be refused
+  try <file>            diff, and which of the newest stored payments would take another way
   publish <file>        publishes a file; every replica puts it in force within two seconds
   undo <version>        publishes an earlier version again
 
   --comment <text>             says why; required by publish and undo
   --expect <version>           publishes only if this version is in force
+  --payments <number>          for try: number of payments, 1,000 unless set, at most 10,000
   --secrets-from-environment   lets the file name other variables of the environment than the version in force
 
 Run it in the service's environment. Exit code: 0 in force or nothing to do, 1 refused, 2 wrong command line, 3 another
@@ -57,10 +56,11 @@ version was published in the meantime.`;
 const OPTIONS = {
   comment: { type: 'string' },
   expect: { type: 'string' },
+  payments: { type: 'string' },
   'secrets-from-environment': { type: 'boolean', default: false },
 } as const;
 
-const OPERANDS = { show: 0, export: 0, versions: 0, check: 1, diff: 1, publish: 1, undo: 1 } as const;
+const OPERANDS = { show: 0, export: 0, versions: 0, check: 1, diff: 1, try: 1, publish: 1, undo: 1 } as const;
 type Action = keyof typeof OPERANDS;
 
 /** Exit code for a publication that lost to another one. */
@@ -90,23 +90,24 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
 }
 
 type Here = { readonly config: Config; readonly storage: CommandStorage; readonly io: CommandIo };
-type Values = { readonly comment?: string; readonly expect?: string };
+type Values = { readonly comment?: string; readonly expect?: string; readonly payments?: string };
 
 /** Returns the change that an action makes; undefined if it only reads. @throws UsageError; CatalogueError. */
 function requestOf(
   action: Action,
   operand: string,
-  { comment = '', expect = '0' }: Values,
+  { comment = '', expect = '0', payments = '1000' }: Values,
 ): UpdateCatalogueRequest | undefined {
   const isPublishing = action === 'publish' || action === 'undo';
   if (isPublishing && comment === '') throw new UsageError('--comment is required.');
   const expectedVersion = versionOf('--expect', expect, 0);
-  const base = { comment, expectedVersion, validateOnly: !isPublishing };
+  const dryRunPayments = action === 'try' ? paymentsOf(payments) : 0;
+  const base = { comment, expectedVersion, validateOnly: !isPublishing, dryRunPayments };
   if (action === 'undo') {
     const change = { case: 'undoTo', value: versionOf('The version', operand, 1) } as const;
     return create(UpdateCatalogueRequestSchema, { ...base, change });
   }
-  if (action !== 'publish' && action !== 'diff') return undefined;
+  if (action !== 'publish' && action !== 'diff' && action !== 'try') return undefined;
   return create(UpdateCatalogueRequestSchema, {
     ...base,
     change: { case: 'yaml', value: readTextFile(operand) },
@@ -117,6 +118,12 @@ function versionOf(what: string, text: string, least: number): number {
   const version = /^\d{1,9}$/.test(text) ? Number(text) : -1;
   if (version < least) throw new UsageError(`${what} must be the number of a version.`);
   return version;
+}
+
+function paymentsOf(text: string): number {
+  const payments = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (payments < 1 || payments > 10_000) throw new UsageError('--payments must be from 1 to 10000.');
+  return payments;
 }
 
 function check(file: string, { stdout }: CommandIo): number {
@@ -203,13 +210,11 @@ async function update(here: Here, { file, request, maySetSecrets }: Wanted): Pro
     maySetAddresses: true,
   } as const;
   try {
-    const { version, faults, changes } = await updateCatalogue(
-      deps,
-      { ...request, expectedVersion },
-      publisher,
-    );
+    const answer = await updateCatalogue(deps, { ...request, expectedVersion }, publisher);
+    const { version, faults, changes, dryRun } = answer;
     printFaults(file, faults, io.stdout);
     for (const change of changes) io.stdout.write(`${describeChange(change)}\n`);
+    if (dryRun) io.stdout.write(dryRunText(dryRun));
     if (faults.some(({ severity }) => severity === 'ERROR')) return 1;
     if (version > 0) io.stdout.write(`version ${version} is published\n`);
     else if (changes.length === 0) io.stdout.write('nothing to do\n');
@@ -233,7 +238,7 @@ async function tryOpen(
   config: Parameters<typeof openHere>[0],
   inForce: VersionedCatalogue,
   catalogue: Catalogue,
-): Promise<ReadonlyMap<string, string>> {
+): Promise<OpenedCatalogue> {
   let before: OpenedCatalogue | undefined;
   try {
     before = openHere(config, inForce);
@@ -244,10 +249,28 @@ async function tryOpen(
   try {
     const tried = openHere(config, { ...inForce, catalogue }, before);
     await tried.close(before);
-    return identitiesOf(tried);
+    return tried;
   } finally {
     await before?.close();
   }
+}
+
+/** Describes a dry run: one line for each group of payments that take another way. */
+function dryRunText({ examined, unchanged, approximate, ...groups }: CatalogueDryRun): string {
+  const [moved, refused, taken] = [groups.moved, groups.refusedNow, groups.takenNow].map((some) =>
+    some.map(({ from, to, payments, amounts, samples }) => {
+      const sums = amounts.map(({ currency, value }) => `${value?.value} ${currency}`);
+      return [
+        `${from || 'refused'} → ${to || 'refused'}`,
+        String(payments),
+        sums.join(', '),
+        samples.join(' '),
+      ];
+    }),
+  );
+  const rows = [...(moved ?? []), ...(refused ?? []), ...(taken ?? [])];
+  const head = `${examined} payments: ${unchanged} unchanged, ${examined - unchanged} take another way${approximate > 0 ? `, ${approximate} known only approximately` : ''}\n`;
+  return rows.length === 0 ? head : `${head}${table([['way', 'payments', 'amounts', 'such as'], ...rows])}\n`;
 }
 
 function describeChange({ path, kind, before, after }: CatalogueChange): string {

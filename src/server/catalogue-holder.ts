@@ -1,7 +1,6 @@
 import type { Catalogue, ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import { type Credentials, resolveSecrets } from '#src/catalogue/credentials.ts';
 import {
-  identitiesOf,
   NO_OBSERVER,
   type OpenCatalogueOptions,
   type OpenedCatalogue,
@@ -30,12 +29,11 @@ export type CatalogueHolder = {
    */
   replace(catalogue: VersionedCatalogue, inFlight: InFlight): void;
   /**
-   * Opens a catalogue beside the one in force and closes it again.
+   * Opens a catalogue beside the one in force and closes it again. What its connections can do stays known.
    *
-   * @returns the identities of its open connections by id.
    * @throws CatalogueError if it cannot take the place of the one in force.
    */
-  tryOpen(catalogue: Catalogue, credentials: Credentials): Promise<ReadonlyMap<string, string>>;
+  tryOpen(catalogue: Catalogue, credentials: Credentials): Promise<Pick<OpenedCatalogue, 'connections'>>;
   /** Opens a single connection, which the caller closes. @throws CatalogueError. */
   openOne(definition: ConnectionConfig, credentials: Credentials): ProviderConnection;
   readonly isOpen: () => boolean;
@@ -86,7 +84,7 @@ export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'varia
         before,
       );
       await tried.close(before);
-      return identitiesOf(tried);
+      return tried;
     },
     openOne(definition, credentials) {
       const secrets = resolveSecrets(definition, options.environment, credentials);

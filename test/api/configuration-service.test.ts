@@ -208,11 +208,11 @@ describe('the catalogue through the API', () => {
     const expected_version = await inForce();
     expect((await get('', READER)).status).toBe(200);
     expect((await get('/versions', READER)).json.versions[0].version).toBe(expected_version);
-    expect(
-      (await patch({ remove_route: 2, expected_version, validate_only: true }, READER)).json,
-    ).toMatchObject({
+    const validated = { remove_route: 2, expected_version, validate_only: true, dry_run_payments: 10 };
+    expect((await patch(validated, READER)).json).toMatchObject({
       version: 0,
       changes: [{ path: 'routes[2]', kind: 'REMOVED' }],
+      dry_run: { approximate: 0 },
     });
     const refused = await patch({ remove_route: 2, expected_version }, READER);
     expect([refused.status, refused.json.code]).toEqual([403, 'AUTHORIZATION_REQUIRED']);
@@ -226,7 +226,12 @@ describe('the catalogue through the API', () => {
     ['no expected version', () => ({ remove_route: 2, expected_version: 0 }), 400, 'INVALID_PARAMETERS'],
     ['an unknown route', () => ({ remove_route: 999 }), 400, 'INVALID_PARAMETERS'],
     ['an unknown version', () => ({ undo_to: 999 }), 400, 'INVALID_PARAMETERS'],
-    ['a dry run', () => ({ remove_route: 2, dry_run_payments: 10 }), 400, 'NOT_SUPPORTED'],
+    [
+      'a dry run of too many',
+      () => ({ remove_route: 2, dry_run_payments: 10_001 }),
+      400,
+      'INVALID_PARAMETERS',
+    ],
     [
       'the removal of a connection that takes payments',
       () => ({ remove_connection: 'guarded-one' }),

@@ -182,3 +182,18 @@ it('with CATALOGUE_FILE, only checks are possible', async () => {
     stderr: expect.stringContaining('(CONFIGURED_BY_FILE)'),
   });
 });
+
+it('try tells what a file would change on stored payments, and publishes nothing', async () => {
+  const path = file('tried.yaml', OWN.replace('issuer_name: Bank', 'issuer_name: Other bank'));
+  const tried = await run('try', path, '--payments', '10');
+  expect(tried).toMatchObject({ code: 0, stderr: '' });
+  expect(tried.stdout.trimEnd().split('\n')).toEqual([
+    expect.stringContaining('CHANGED bins[4111].issuer_name'),
+    '0 payments: 0 unchanged, 0 take another way',
+  ]);
+  const before = (await run('show')).stdout;
+  for (const payments of ['0', '10001', 'all']) {
+    expect(await run('try', path, '--payments', payments)).toMatchObject({ code: 2 });
+  }
+  expect((await run('show')).stdout).toBe(before);
+});

@@ -622,30 +622,20 @@ export type CatalogueChange = {
   readonly after: unknown;
 };
 
-/** The routes of stored payments by two catalogues. Circuits count as closed, and approval rates as equal. */
+/** The routes of stored payments by two catalogues: the one in force, and the changed one. Circuits count as closed, and approval rates as equal. A payment goes to the first target of its route. */
 export type CatalogueDryRun = {
-  /** Number of payments. */
+  /** Number of payments; fewer than wanted if there are no more, or the time of a dry run was up. */
   readonly examined: number;
-  /** Number of payments that go to the same connection. */
+  /** Payments that go to the same connection by both catalogues, or are refused by both. */
   readonly unchanged: number;
-  /** Payments whose facts are no longer all stored, or whose route draws by approval rate. */
+  /** Payments of which this is only likely: their personal data has been erased, or their route chooses by approval rate. They are counted elsewhere too. */
   readonly approximate: number;
-  /** The others, by where they go. */
-  readonly moved: readonly CatalogueDryRunMoved[];
-};
-
-/** A group of payments that go elsewhere. */
-export type CatalogueDryRunMoved = {
-  /** The connection by the catalogue in force; "" if it refuses the payment. */
-  readonly from: string;
-  /** The connection by the changed catalogue; "" if it refuses the payment. */
-  readonly to: string;
-  /** Number of payments. */
-  readonly payments: number;
-  /** Their sums by currency. */
-  readonly amounts: readonly DryRunAmount[];
-  /** Ids of at most five of the payments. */
-  readonly samples: readonly string[];
+  /** Payments that go to another connection. */
+  readonly moved: readonly DryRunGroup[];
+  /** Payments that the changed catalogue refuses. */
+  readonly refused_now: readonly DryRunGroup[];
+  /** Payments that only the changed catalogue takes. */
+  readonly taken_now: readonly DryRunGroup[];
 };
 
 export type CatalogueFault = {
@@ -1352,6 +1342,20 @@ export type DryRunAmount = {
   readonly currency: string;
   /** The sum. */
   readonly value: number;
+};
+
+/** Stored payments that take the same other way. */
+export type DryRunGroup = {
+  /** The connection by the catalogue in force; "" if it refuses the payments. */
+  readonly from: string;
+  /** The connection by the changed catalogue; "" if it refuses the payments. */
+  readonly to: string;
+  /** Number of payments. */
+  readonly payments: number;
+  /** Their sums by currency. */
+  readonly amounts: readonly DryRunAmount[];
+  /** Ids of at most five of the payments, newest first. */
+  readonly samples: readonly string[];
 };
 
 /** Refused with `NOT_SUPPORTED` when set: `verify`, `provider_data`. */
@@ -2444,8 +2448,12 @@ export type UpdateCatalogueRequest = {
   readonly comment?: string | null;
   /** true does everything but publish. */
   readonly validate_only?: boolean | null;
-  /** Not available yet, and refused: routes so many of the newest stored payments by the catalogue in force and by the changed one, and compares. */
+  /** Routes so many of the newest stored payments by the catalogue in force and by the changed one, and compares. 0 for none. */
   readonly dry_run_payments?: number | null;
+  /** For the dry run: leaves out payments that were made before this time. */
+  readonly since?: string | null;
+  /** For the dry run: takes only the payments of this account; those of all accounts when empty. */
+  readonly account_id?: string | null;
 };
 
 export type UpdateCatalogueResponse = {

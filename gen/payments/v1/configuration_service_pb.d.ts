@@ -357,12 +357,25 @@ export declare type UpdateCatalogueRequest = Message<"payments.v1.UpdateCatalogu
   validateOnly: boolean;
 
   /**
-   * Not available yet, and refused: routes so many of the newest stored payments by the catalogue in force and by the
-   * changed one, and compares.
+   * Routes so many of the newest stored payments by the catalogue in force and by the changed one, and compares. 0 for none.
    *
    * @generated from field: int32 dry_run_payments = 23;
    */
   dryRunPayments: number;
+
+  /**
+   * For the dry run: leaves out payments that were made before this time.
+   *
+   * @generated from field: optional google.protobuf.Timestamp since = 24;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * For the dry run: takes only the payments of this account; those of all accounts when empty.
+   *
+   * @generated from field: string account_id = 25;
+   */
+  accountId: string;
 };
 
 /**
@@ -530,38 +543,54 @@ export declare type CatalogueChange = Message<"payments.v1.CatalogueChange"> & {
 export declare const CatalogueChangeSchema: GenMessage<CatalogueChange>;
 
 /**
- * The routes of stored payments by two catalogues. Circuits count as closed, and approval rates as equal.
+ * The routes of stored payments by two catalogues: the one in force, and the changed one. Circuits count as closed, and
+ * approval rates as equal. A payment goes to the first target of its route.
  *
  * @generated from message payments.v1.CatalogueDryRun
  */
 export declare type CatalogueDryRun = Message<"payments.v1.CatalogueDryRun"> & {
   /**
-   * Number of payments.
+   * Number of payments; fewer than wanted if there are no more, or the time of a dry run was up.
    *
    * @generated from field: int32 examined = 1;
    */
   examined: number;
 
   /**
-   * Number of payments that go to the same connection.
+   * Payments that go to the same connection by both catalogues, or are refused by both.
    *
    * @generated from field: int32 unchanged = 2;
    */
   unchanged: number;
 
   /**
-   * Payments whose facts are no longer all stored, or whose route draws by approval rate.
+   * Payments of which this is only likely: their personal data has been erased, or their route chooses by approval rate.
+   * They are counted elsewhere too.
    *
    * @generated from field: int32 approximate = 3;
    */
   approximate: number;
 
   /**
-   * The others, by where they go.
+   * Payments that go to another connection.
    *
-   * @generated from field: repeated payments.v1.CatalogueDryRun.Moved moved = 4;
+   * @generated from field: repeated payments.v1.DryRunGroup moved = 4;
    */
-  moved: CatalogueDryRun_Moved[];
+  moved: DryRunGroup[];
+
+  /**
+   * Payments that the changed catalogue refuses.
+   *
+   * @generated from field: repeated payments.v1.DryRunGroup refused_now = 5;
+   */
+  refusedNow: DryRunGroup[];
+
+  /**
+   * Payments that only the changed catalogue takes.
+   *
+   * @generated from field: repeated payments.v1.DryRunGroup taken_now = 6;
+   */
+  takenNow: DryRunGroup[];
 };
 
 /**
@@ -571,20 +600,20 @@ export declare type CatalogueDryRun = Message<"payments.v1.CatalogueDryRun"> & {
 export declare const CatalogueDryRunSchema: GenMessage<CatalogueDryRun>;
 
 /**
- * A group of payments that go elsewhere.
+ * Stored payments that take the same other way.
  *
- * @generated from message payments.v1.CatalogueDryRun.Moved
+ * @generated from message payments.v1.DryRunGroup
  */
-export declare type CatalogueDryRun_Moved = Message<"payments.v1.CatalogueDryRun.Moved"> & {
+export declare type DryRunGroup = Message<"payments.v1.DryRunGroup"> & {
   /**
-   * The connection by the catalogue in force; "" if it refuses the payment.
+   * The connection by the catalogue in force; "" if it refuses the payments.
    *
    * @generated from field: string from = 1;
    */
   from: string;
 
   /**
-   * The connection by the changed catalogue; "" if it refuses the payment.
+   * The connection by the changed catalogue; "" if it refuses the payments.
    *
    * @generated from field: string to = 2;
    */
@@ -605,7 +634,7 @@ export declare type CatalogueDryRun_Moved = Message<"payments.v1.CatalogueDryRun
   amounts: DryRunAmount[];
 
   /**
-   * Ids of at most five of the payments.
+   * Ids of at most five of the payments, newest first.
    *
    * @generated from field: repeated string samples = 5;
    */
@@ -613,10 +642,10 @@ export declare type CatalogueDryRun_Moved = Message<"payments.v1.CatalogueDryRun
 };
 
 /**
- * Describes the message payments.v1.CatalogueDryRun.Moved.
- * Use `create(CatalogueDryRun_MovedSchema)` to create a new message.
+ * Describes the message payments.v1.DryRunGroup.
+ * Use `create(DryRunGroupSchema)` to create a new message.
  */
-export declare const CatalogueDryRun_MovedSchema: GenMessage<CatalogueDryRun_Moved>;
+export declare const DryRunGroupSchema: GenMessage<DryRunGroup>;
 
 /**
  * @generated from message payments.v1.DryRunAmount
