@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
+import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
   CatalogueReplicaSchema,
   type CatalogueVersion,
@@ -59,7 +59,9 @@ export function configurationService(
     async getCatalogue(request) {
       const faults = checkGet(request);
       if (faults.length > 0) throw invalidParameters(faults);
-      return { message: await getCatalogue(deps, request) };
+      const found = await getCatalogue(deps, request);
+      const { connectionId: id } = request;
+      return { message: id === '' ? found : onlyConnection(found, id) };
     },
     async listCatalogueVersions(request) {
       const faults = checkList(request);
@@ -108,6 +110,21 @@ async function getCatalogue(
     create(CatalogueReplicaSchema, { replica, ...rest, seenAt: timestampFromDate(seenAt) }),
   );
   return create(GetCatalogueResponseSchema, { ...shown(published), replicas });
+}
+
+/** Returns a response with only one connection, and its changes. */
+function onlyConnection(found: GetCatalogueResponse, id: string): GetCatalogueResponse {
+  const connections = found.catalogue?.connections.filter((one) => one.id === id) ?? [];
+  if (connections.length === 0) {
+    throw fieldRefusal(
+      'INVALID_PARAMETERS',
+      'connection_id',
+      'NOT_FOUND',
+      'is no connection of this version',
+    );
+  }
+  const changes = found.changes.filter(({ path }) => path.startsWith(`connections[${id}]`));
+  return { ...found, catalogue: create(CatalogueSchema, { connections }), changes };
 }
 
 /** Reads a version; undefined if there is none, or only a later release can read it. */

@@ -11,7 +11,7 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
-import { BODY_LIMIT_BYTES } from '#src/api/expand.ts';
+import { BODY_LIMIT_BYTES } from '#src/api/body-limit.ts';
 import { requireValid } from '#src/api/require-valid.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { systemClock } from '#src/clock.ts';

@@ -192,9 +192,14 @@ function mountRest(app: FastifyInstance, { services, openers, admit }: Calls): v
     const open = openers(admit(rest, refuseRest));
     refuseNotOffered(rest);
     for (const { service, handlers, callers } of services) {
-      rest.register(restRoutes({ service, handlers, openCall: open[callers] }));
+      rest.register(restRoutes({ service, handlers, openCall: open[callers], ...largeBodies(callers) }));
     }
   });
+}
+
+/** An operator may send a whole catalogue, one at a time. */
+function largeBodies(callers: MountedService['callers']) {
+  return callers !== 'accounts' && { admitLarge: ({ ticket }: Call) => ticket.receiveLarge() };
 }
 
 function mountRpc(app: FastifyInstance, { services, described, openers, admit }: Calls): void {
@@ -203,7 +208,7 @@ function mountRpc(app: FastifyInstance, { services, described, openers, admit }:
     const open = openers(admit(rpc, refuseRpc));
     refuseWrongForms(rpc, described);
     const rpcs = services.map(({ service, handlers, callers }) => {
-      return { service, handlers, openCall: open[callers], onError };
+      return { service, handlers, openCall: open[callers], ...largeBodies(callers), onError };
     });
     serveGrpc(rpc, rpcs);
     rpc.register(fastifyConnectPlugin, {

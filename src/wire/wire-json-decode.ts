@@ -126,6 +126,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   const read: Read = (json, faults) => {
     if (!isJsonObject(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an object');
     const message = create(desc);
+    if (rejectsUnknown) faults.freeValues = 0;
     for (const name of Object.keys(json)) {
       const field = fields.get(name);
       if (field !== undefined) readField(field, json[name], message, faults);

@@ -1,6 +1,8 @@
-import { create } from '@bufbuild/protobuf';
+import { request as httpRequest } from 'node:http';
+import { create, fromJson } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
   ConfigurationService,
   GetCatalogueResponseSchema,
@@ -357,6 +359,68 @@ describe('the catalogue through the API', () => {
       /version \d+ is in force/,
     );
     close();
+  });
+
+  it('a large catalogue is accepted, one body at a time, up to 16 MiB', async () => {
+    const { version, catalogue } = (await get()).json;
+    const bins = Array.from({ length: 30_000 }, (_, i) => ({
+      prefix: String(10_000_000 + i),
+      issuer_name: 'Bank',
+    }));
+    const request = { catalogue: { ...catalogue, bins }, expected_version: version, validate_only: true };
+    expect(JSON.stringify(request).length).toBeGreaterThan(1_000_000);
+    expect((await patch(request)).json).toMatchObject({ version: 0, faults: [] });
+    // The server has the head of this call, and waits for its body.
+    const { hostname, port } = new URL(one.url);
+    const waiting = httpRequest({
+      ...{ hostname, port, path: '/v1/catalogue', method: 'PATCH' },
+      headers: { ...OPERATOR, 'content-type': 'application/json', 'content-length': 1_000_000 },
+    });
+    waiting.on('error', () => {});
+    waiting.write('{');
+    const metrics = async () => (await fetch(`${one.url}/metrics`)).text();
+    await vi.waitFor(async () => expect(await metrics()).toMatch(/^calls_receiving 1$/m), FOLLOWED);
+    const second = await patch(request);
+    expect([second.status, second.json.code]).toEqual([503, 'SERVICE_UNAVAILABLE']);
+    expect((await patch({ remove_route: 2, expected_version: version, validate_only: true })).status).toBe(
+      200,
+    );
+    waiting.destroy();
+    await vi.waitFor(async () => expect((await patch(request)).status).toBe(200), FOLLOWED);
+    const tooLarge = await patch({ yaml: '#'.repeat(16 * 1024 * 1024), expected_version: version });
+    expect([tooLarge.status, tooLarge.json.code]).toEqual([413, 'REQUEST_TOO_LARGE']);
+  });
+
+  it('over the rpc protocols, a large catalogue is sent whole, and read one connection at a time', async () => {
+    const version = await inForce();
+    const { catalogue } = (await get()).json;
+    const bins = Array.from({ length: 50_000 }, (_, i) => ({
+      prefix: String(10_000_000 + i),
+      issuer_name:
+        'A bank with a name that is long enough to make this large, and then some more to be sure of it',
+    }));
+    const { transports, close } = rpcTransports(one.url);
+    const headers = OPERATOR;
+    const published = await publish({ catalogue: { ...catalogue, bins } });
+    expect(published).toBe(version + 1);
+    for (const protocol of RPCS) {
+      const client = createClient(ConfigurationService, transports[protocol]);
+      await expect(client.getCatalogue({}, { headers })).rejects.toThrow(/larger than 4 MiB/);
+      const { catalogue: part } = await client.getCatalogue({ connectionId: 'sandbox-two' }, { headers });
+      expect([part?.connections.map(({ id }) => id), part?.bins.length]).toEqual([['sandbox-two'], 0]);
+    }
+    const client = createClient(ConfigurationService, transports[RPCS[0] as (typeof RPCS)[number]]);
+    const whole = fromJson(CatalogueSchema, (await get()).json.catalogue);
+    const request = { change: { case: 'catalogue', value: whole }, expectedVersion: published } as const;
+    for (const protocol of RPCS) {
+      const sender = createClient(ConfigurationService, transports[protocol]);
+      expect(await sender.updateCatalogue(request, { headers })).toMatchObject({ version: 0, faults: [] });
+    }
+    await expect(client.getCatalogue({ connectionId: 'nowhere' }, { headers })).rejects.toThrow(
+      /connection_id/,
+    );
+    close();
+    await publish({ undo_to: version });
   });
 
   it('a version that a replica cannot run leaves its version in force, and the replica says why', async () => {

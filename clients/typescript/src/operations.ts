@@ -2688,7 +2688,7 @@ export type Operations = {
   /** Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The payment is first closed at the provider. Returns the payment's resulting state: EXPIRED if it was closed, so that the session accepts another payment; SUCCEEDED if the payer paid after all; or still open if the provider could not close the payment, so that no other payment can be made yet. */
   readonly closeCheckoutPayment: { readonly request: CloseCheckoutPaymentRequest & { readonly checkout_session: string; readonly payment: string }; readonly response: CheckoutPayment };
   /** Returns the catalogue in force, or an earlier version of it. */
-  readonly getCatalogue: { readonly request: { readonly version?: number }; readonly response: GetCatalogueResponse };
+  readonly getCatalogue: { readonly request: { readonly version?: number; readonly connection_id?: string }; readonly response: GetCatalogueResponse };
   /** Publishes a changed catalogue, which every replica puts in force within two seconds; or only checks it. Payments in progress keep the catalogue that they started with. */
   readonly updateCatalogue: { readonly request: UpdateCatalogueRequest; readonly response: UpdateCatalogueResponse };
   /** Lists the published versions, newest first, without their catalogues. */
@@ -2763,7 +2763,7 @@ export const OPERATIONS = {
   createCheckoutPayment: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/payments","query":[],"hasBody":true,"takesKey":true},
   getCheckoutPayment: {"verb":"GET","path":"/v1/checkout/sessions/{checkout_session}/payment","query":[],"hasBody":false,"takesKey":false},
   closeCheckoutPayment: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/payments/{payment}/close","query":[],"hasBody":true,"takesKey":false},
-  getCatalogue: {"verb":"GET","path":"/v1/catalogue","query":["version"],"hasBody":false,"takesKey":false},
+  getCatalogue: {"verb":"GET","path":"/v1/catalogue","query":["version","connection_id"],"hasBody":false,"takesKey":false},
   updateCatalogue: {"verb":"PATCH","path":"/v1/catalogue","query":[],"hasBody":true,"takesKey":false},
   listCatalogueVersions: {"verb":"GET","path":"/v1/catalogue/versions","query":["page_size","before"],"hasBody":false,"takesKey":false},
   listConnectors: {"verb":"GET","path":"/v1/connectors","query":[],"hasBody":false,"takesKey":false},

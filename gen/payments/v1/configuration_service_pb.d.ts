@@ -23,6 +23,14 @@ export declare type GetCatalogueRequest = Message<"payments.v1.GetCatalogueReque
    * @generated from field: int32 version = 1;
    */
   version: number;
+
+  /**
+   * The id of a connection: returns only that connection, without the rest of the catalogue, for a catalogue that is
+   * larger than the 4 MiB of a response over gRPC or Connect.
+   *
+   * @generated from field: string connection_id = 2;
+   */
+  connectionId: string;
 };
 
 /**
