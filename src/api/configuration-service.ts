@@ -13,6 +13,7 @@ import {
   ListCatalogueVersionsRequestSchema,
   ListCatalogueVersionsResponseSchema,
   ListConnectorsResponseSchema,
+  TestConnectionRequestSchema,
   UpdateCatalogueRequestSchema,
 } from '#gen/payments/v1/configuration_service_pb.js';
 import { compareCatalogues } from '#src/catalogue/compare-catalogues.ts';
@@ -22,6 +23,7 @@ import {
   readPublished,
   UnknownFormatError,
 } from '#src/catalogue/publish-catalogue.ts';
+import { createConnectionTest, type TestDeps } from '#src/catalogue/test-connection.ts';
 import { type UpdateDeps, updateCatalogue } from '#src/catalogue/update-catalogue.ts';
 import type { Connector } from '#src/connectors/port/connector.ts';
 import type { Caller } from '#src/payments/caller.ts';
@@ -37,16 +39,18 @@ import type { Operator } from './authenticate.ts';
 import type { ServiceHandlers } from './rest.ts';
 
 /** Dependencies of the configuration's service. */
-export type ConfigurationDeps = UpdateDeps & {
-  /** The catalogue in force in this process. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
-  readonly opened: () => { readonly catalogue: Catalogue; readonly version: number };
-  /** Every connector, by name. */
-  readonly connectors: readonly Connector[];
-};
+export type ConfigurationDeps = UpdateDeps &
+  Omit<TestDeps, 'inForce'> & {
+    /** The catalogue in force in this process. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
+    readonly opened: () => { readonly catalogue: Catalogue; readonly version: number };
+    /** Every connector, by name. */
+    readonly connectors: readonly Connector[];
+  };
 
 const DEFAULT_PAGE = 20;
 const checkGet = validate(GetCatalogueRequestSchema);
 const checkList = validate(ListCatalogueVersionsRequestSchema);
+const checkTest = validate(TestConnectionRequestSchema);
 const checkUpdate = validate(UpdateCatalogueRequestSchema);
 /** Fields of a changed catalogue, whose faults have the paths of the catalogue instead. */
 const OF_CATALOGUE = /^(catalogue|put_connection|put_route\.route|put_payment_method_type)[.[]/;
@@ -55,6 +59,7 @@ const OF_CATALOGUE = /^(catalogue|put_connection|put_route\.route|put_payment_me
 export function configurationService(
   deps: ConfigurationDeps,
 ): ServiceHandlers<typeof ConfigurationService, Caller & { readonly operator?: Operator }> {
+  const testConnection = createConnectionTest({ ...deps, inForce: () => deps.opened().catalogue });
   return {
     async getCatalogue(request) {
       const faults = checkGet(request);
@@ -73,6 +78,13 @@ export function configurationService(
     async listConnectors() {
       const connectors = deps.connectors.map(connectorForm);
       return { message: create(ListConnectorsResponseSchema, { connectors }) };
+    },
+    async testConnection(request, { operator }) {
+      if (!operator) throw new Error('an operator’s call has no operator');
+      if (operator.mayOnlyRead) throw mayNotTest();
+      const faults = checkTest(request);
+      if (faults.length > 0) throw invalidParameters(faults);
+      return { message: await testConnection(request) };
     },
     async updateCatalogue(request, { operator }) {
       if (!operator) throw new Error('an operator’s call has no operator');
@@ -164,5 +176,10 @@ function unknownVersion(): ServiceError {
 function onlyReads(): ServiceError {
   const message =
     'this operator key may only read; nothing was published; set validate_only, or use another key';
+  return new ServiceError('AUTHORIZATION_REQUIRED', message);
+}
+
+function mayNotTest(): ServiceError {
+  const message = 'this operator key may only read; nothing was sent; use another key';
   return new ServiceError('AUTHORIZATION_REQUIRED', message);
 }

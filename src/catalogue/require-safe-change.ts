@@ -1,5 +1,7 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import type { Catalogue, ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
+import { isOwnAddress } from '#src/connectors/kit/account-report.ts';
+import type { Connector } from '#src/connectors/port/connector.ts';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { countOwedAt, MOST_OWED, type OwedAt, readRefundTerm } from '#src/store/tables/catalogue-versions.ts';
@@ -63,31 +65,44 @@ export function requireKnownSecrets(before: Catalogue, after: Catalogue): void {
   if (faults.length > 0) throw invalidParameters(faults);
 }
 
+/** The addresses that settings may name in a change through the API. */
+export type AddressRules = {
+  /** Their own hosts are allowed, over HTTPS. */
+  readonly connectors: readonly Pick<Connector, 'name' | 'hosts'>[];
+  /** As in CONNECTION_HOSTS. */
+  readonly connectionHosts: readonly string[];
+};
+
 /**
- * Checks that a change names no address that its connection does not already have in force, unless the configuration
- * allows its host: an address gets the provider's secrets.
+ * Checks that a change names no address that its connection does not already have in force, unless it is its provider's
+ * own or the configuration allows its host: an address gets the provider's secrets.
  *
- * @param hosts as in CONNECTION_HOSTS.
  * @throws ServiceError INVALID_PARAMETERS.
  */
-export function requireKnownAddresses(before: Catalogue, after: Catalogue, hosts: readonly string[]): void {
+export function requireKnownAddresses(
+  before: Catalogue,
+  after: Catalogue,
+  { connectors, connectionHosts }: AddressRules,
+): void {
   const faults = compareConnections(before, after, (now, then) => {
-    const known = then?.connector === now.connector ? addressesIn(then.settings ?? {}) : [];
+    const known = then?.connector === now.connector ? addressesOf(then) : [];
+    const hosts = connectors.find(({ name }) => name === now.connector)?.hosts;
     const isKnown = (address: string) =>
-      address === SANDBOX || known.includes(address) || hosts.includes(URL.parse(address)?.host ?? '');
-    return addressesIn(now.settings ?? {}).every(isKnown) ? undefined : ADDRESS_REFUSED;
+      known.includes(address) ||
+      connectionHosts.includes(URL.parse(address)?.host ?? '') ||
+      (hosts !== undefined && isOwnAddress(hosts, address));
+    return addressesOf(now).every(isKnown) ? undefined : ADDRESS_REFUSED;
   });
   if (faults.length > 0) throw invalidParameters(faults);
 }
 
-const SANDBOX = '$SANDBOX_URL';
 const SECRETS_REFUSED = {
   name: 'secrets_from_environment',
   message: 'must be as in force; publish it with: npm run catalogue -- publish --secrets-from-environment',
 };
 const ADDRESS_REFUSED = {
   name: 'settings',
-  message: 'names an address whose host CONNECTION_HOSTS does not list',
+  message: 'names an address that is not its provider’s own, and whose host CONNECTION_HOSTS does not list',
 };
 
 type Refusal = { readonly name: string; readonly message: string };
@@ -105,7 +120,14 @@ function compareConnections(
   });
 }
 
-/** Returns the texts in settings that are addresses, or become one when a variable is replaced. */
+/** The address of the mounted sandbox, which is always allowed. */
+const SANDBOX = '$SANDBOX_URL';
+
+/** Returns the texts in a connection's settings that are addresses, or become one when a variable is replaced. */
+export function addressesOf(connection: ConnectionConfig): string[] {
+  return addressesIn(connection.settings ?? {}).filter((address) => address !== SANDBOX);
+}
+
 function addressesIn(value: JsonValue): string[] {
   if (typeof value === 'string')
     return isUrlOf(value, ['http:', 'https:']) || /\$[A-Z_]/.test(value) ? [value] : [];

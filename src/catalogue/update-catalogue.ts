@@ -31,17 +31,20 @@ import {
   isError,
   type PlacedFault,
 } from './read-catalogue.ts';
-import { requireKnownAddresses, requireKnownSecrets, requireUnused } from './require-safe-change.ts';
+import {
+  type AddressRules,
+  requireKnownAddresses,
+  requireKnownSecrets,
+  requireUnused,
+} from './require-safe-change.ts';
 
 /** Dependencies of a change of the catalogue. */
-export type UpdateDeps = {
+export type UpdateDeps = AddressRules & {
   readonly database: Database;
   /** Returns the catalogue of the file; undefined if the database has the catalogue. */
   readonly fromFile: (() => Catalogue) | undefined;
   /** Opens a catalogue in the place of the one in force, and closes it again. @throws CatalogueError. */
   readonly tryOpen: (catalogue: Catalogue) => Promise<Pick<OpenedCatalogue, 'connections'>>;
-  /** Hosts that settings may name in a change through the API. */
-  readonly connectionHosts: readonly string[];
 };
 
 /** The person who changes the catalogue. */
@@ -173,7 +176,7 @@ async function makeSafe(
   // What was in force once may be so again: an undo must work in an incident.
   const isUndo = change.case === 'undoTo';
   if (!isUndo && !publisher.maySetSecrets) requireKnownSecrets(before, changed);
-  if (!isUndo && !publisher.maySetAddresses) requireKnownAddresses(before, changed, deps.connectionHosts);
+  if (!isUndo && !publisher.maySetAddresses) requireKnownAddresses(before, changed, deps);
   await requireUnused(deps.database, before, changed);
   return openOnce(deps, changed, isUndo);
 }

@@ -23,6 +23,7 @@ import {
 import { readCatalogueInForce, type StoredCatalogue, seedCatalogue } from '#src/catalogue/seed-catalogue.ts';
 import { updateCatalogue } from '#src/catalogue/update-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
+import { CONNECTORS } from '#src/connectors/registry.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { listReplicas, listVersions } from '#src/store/tables/catalogue-versions.ts';
@@ -200,7 +201,7 @@ async function update(here: Here, { file, request, maySetSecrets }: Wanted): Pro
   const { hashKey } = installationKeys(config, dataDir);
   const keyed = { ...config, hashKey };
   const deps = {
-    ...{ database, fromFile, connectionHosts: config.connectionHosts },
+    ...{ database, fromFile, connectors: CONNECTORS, connectionHosts: config.connectionHosts },
     tryOpen: (catalogue: Catalogue) => tryOpen(keyed, inForce, catalogue),
   };
   const publisher = {

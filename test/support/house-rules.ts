@@ -43,6 +43,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/clock',
     'src/new-id',
     'src/keyed-hash',
+    'src/public-address',
     'src/repeat',
     'src/token-buckets',
     'src/slots',

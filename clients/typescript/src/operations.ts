@@ -2230,6 +2230,29 @@ export type TargetInput = {
   readonly weight?: number | null;
 };
 
+/** One of `connection_id`, `connection`. */
+export type TestConnectionRequest = {
+  /** The id of a connection in force. */
+  readonly connection_id?: string | null;
+  /** A connection that need not be in force, with the settings to try. Its id says which stored secrets are used. */
+  readonly connection?: ConnectionConfigInput | null;
+  /** Secrets to try, by name. The others are the stored ones, or the environment's. */
+  readonly secrets?: { readonly [name: string]: string } | null;
+};
+
+export type TestConnectionResponse = {
+  /** ACCEPTED: the provider accepts the credentials. REFUSED: it refuses them, or they are another account's than the settings name. UNREACHABLE: no answer of the provider's came, or it is too busy. NOT_TESTABLE: it answered, but says nothing about the credentials. */
+  readonly result: string;
+  /** The provider's id of the account; "" if it does not tell. */
+  readonly provider_account: string;
+  /** TEST or LIVE; "" if neither the provider nor its address tells. */
+  readonly environment: string;
+  /** The result in words. Contains no secret. */
+  readonly message: string;
+  /** Time from the first request to the answer, in milliseconds. */
+  readonly latency_ms: number;
+};
+
 /** The result of a 3-D Secure authentication (EMV 3-D Secure). */
 export type ThreeDSecure = {
   /** Version of the protocol, as sent, such as 2.2.0; null if none. */
@@ -2695,6 +2718,8 @@ export type Operations = {
   readonly listCatalogueVersions: { readonly request: { readonly page_size?: number; readonly before?: number }; readonly response: ListCatalogueVersionsResponse };
   /** Lists the connectors, one for each provider, with the form of a connection's settings and secrets. */
   readonly listConnectors: { readonly request: Record<never, never>; readonly response: ListConnectorsResponse };
+  /** Asks a provider whether it accepts a connection's credentials, without moving money. Needs a key of OPERATOR_KEYS. At most four tests run at once in a process, and each takes 10 seconds at most. */
+  readonly testConnection: { readonly request: TestConnectionRequest; readonly response: TestConnectionResponse };
   /** Adds a customer. With the header `x-idempotency-key`, a retry gets the first response again; without the header, the unique `merchant_customer_id` prevents a second customer. */
   readonly createCustomer: { readonly request: CreateCustomerRequest; readonly response: Customer };
   /** Finds a customer by the merchant's own identifier. */
@@ -2767,6 +2792,7 @@ export const OPERATIONS = {
   updateCatalogue: {"verb":"PATCH","path":"/v1/catalogue","query":[],"hasBody":true,"takesKey":false},
   listCatalogueVersions: {"verb":"GET","path":"/v1/catalogue/versions","query":["page_size","before"],"hasBody":false,"takesKey":false},
   listConnectors: {"verb":"GET","path":"/v1/connectors","query":[],"hasBody":false,"takesKey":false},
+  testConnection: {"verb":"POST","path":"/v1/connections/test","query":[],"hasBody":true,"takesKey":false},
   createCustomer: {"verb":"POST","path":"/v1/customers","query":[],"hasBody":true,"takesKey":true},
   findCustomer: {"verb":"GET","path":"/v1/customers","query":["merchant_customer_id"],"hasBody":false,"takesKey":false},
   getCustomer: {"verb":"GET","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},

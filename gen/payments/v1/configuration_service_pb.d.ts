@@ -835,6 +835,95 @@ export declare type ConnectorField = Message<"payments.v1.ConnectorField"> & {
 export declare const ConnectorFieldSchema: GenMessage<ConnectorField>;
 
 /**
+ * @generated from message payments.v1.TestConnectionRequest
+ */
+export declare type TestConnectionRequest = Message<"payments.v1.TestConnectionRequest"> & {
+  /**
+   * The connection.
+   *
+   * @generated from oneof payments.v1.TestConnectionRequest.tested
+   */
+  tested: {
+    /**
+     * The id of a connection in force.
+     *
+     * @generated from field: string connection_id = 1;
+     */
+    value: string;
+    case: "connectionId";
+  } | {
+    /**
+     * A connection that need not be in force, with the settings to try. Its id says which stored secrets are used.
+     *
+     * @generated from field: payments.v1.ConnectionConfig connection = 2;
+     */
+    value: ConnectionConfig;
+    case: "connection";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Secrets to try, by name. The others are the stored ones, or the environment's.
+   *
+   * @generated from field: map<string, string> secrets = 3;
+   */
+  secrets: { [key: string]: string };
+};
+
+/**
+ * Describes the message payments.v1.TestConnectionRequest.
+ * Use `create(TestConnectionRequestSchema)` to create a new message.
+ */
+export declare const TestConnectionRequestSchema: GenMessage<TestConnectionRequest>;
+
+/**
+ * @generated from message payments.v1.TestConnectionResponse
+ */
+export declare type TestConnectionResponse = Message<"payments.v1.TestConnectionResponse"> & {
+  /**
+   * ACCEPTED: the provider accepts the credentials. REFUSED: it refuses them, or they are another account's than the
+   * settings name. UNREACHABLE: no answer of the provider's came, or it is too busy. NOT_TESTABLE: it answered, but says
+   * nothing about the credentials.
+   *
+   * @generated from field: string result = 1;
+   */
+  result: string;
+
+  /**
+   * The provider's id of the account; "" if it does not tell.
+   *
+   * @generated from field: string provider_account = 2;
+   */
+  providerAccount: string;
+
+  /**
+   * TEST or LIVE; "" if neither the provider nor its address tells.
+   *
+   * @generated from field: string environment = 3;
+   */
+  environment: string;
+
+  /**
+   * The result in words. Contains no secret.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * Time from the first request to the answer, in milliseconds.
+   *
+   * @generated from field: int32 latency_ms = 5;
+   */
+  latencyMs: number;
+};
+
+/**
+ * Describes the message payments.v1.TestConnectionResponse.
+ * Use `create(TestConnectionResponseSchema)` to create a new message.
+ */
+export declare const TestConnectionResponseSchema: GenMessage<TestConnectionResponse>;
+
+/**
  * The operators' configuration: connections, routes and payment method types, changed at run time. Every call needs the
  * header (gRPC: metadata) `operator-key`. A key of OPERATOR_READ_KEYS may read, and may check a change with
  * `validate_only`.
@@ -887,6 +976,17 @@ export declare const ConfigurationService: GenService<{
     methodKind: "unary";
     input: typeof ListConnectorsRequestSchema;
     output: typeof ListConnectorsResponseSchema;
+  },
+  /**
+   * Asks a provider whether it accepts a connection's credentials, without moving money. Needs a key of OPERATOR_KEYS.
+   * At most four tests run at once in a process, and each takes 10 seconds at most.
+   *
+   * @generated from rpc payments.v1.ConfigurationService.TestConnection
+   */
+  testConnection: {
+    methodKind: "unary";
+    input: typeof TestConnectionRequestSchema;
+    output: typeof TestConnectionResponseSchema;
   },
 }>;
 

@@ -42,15 +42,19 @@ export function notAcceptedReport(
 }
 
 /** Returns the environment to which a provider's address belongs; undefined if it is not one of the provider's own. */
-export function environmentAt({ TEST, LIVE }: ProviderHosts, origin: string): Environment | undefined {
-  if (isHostIn(TEST, origin)) return 'TEST';
-  return isHostIn(LIVE, origin) ? 'LIVE' : undefined;
+export function environmentAt({ TEST, LIVE }: ProviderHosts, address: string): Environment | undefined {
+  if (isAt(TEST, address)) return 'TEST';
+  return isAt(LIVE, address) ? 'LIVE' : undefined;
 }
 
-/** Returns true if a URL's host, with its port if it has one, is one of the hosts. */
-export function isHostIn(hosts: readonly string[], url: string): boolean {
-  const host = URL.parse(url)?.host;
-  return host !== undefined && hosts.some((known) => isLike(known, host));
+/** Returns true for an address of the provider's own, over HTTPS. */
+export function isOwnAddress(hosts: ProviderHosts, address: string): boolean {
+  return environmentAt(hosts, address) !== undefined;
+}
+
+function isAt(hosts: readonly string[], address: string): boolean {
+  const { protocol, host = '' } = URL.parse(address) ?? {};
+  return protocol === 'https:' && hosts.some((known) => isLike(known, host));
 }
 
 function isLike(known: string, host: string): boolean {
