@@ -9,12 +9,19 @@ import {
   type OperatorService,
 } from '#gen/payments/v1/operator_service_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import type { ExplainVersion } from '#src/catalogue/explain-version.ts';
 import {
   describeConnection,
   type ExplainedCatalogue,
   explainRoute,
 } from '#src/payments/route/explain-route.ts';
-import { type FieldError, invalidParameters, ServiceError, unknownId } from '#src/service-error.ts';
+import {
+  type FieldError,
+  fieldRefusal,
+  invalidParameters,
+  ServiceError,
+  unknownId,
+} from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { findStoredObjects, type VaultedToken } from '#src/store/tables/stored-objects.ts';
 import { validate } from '#src/wire/validate.ts';
@@ -26,6 +33,7 @@ export type OperatorDeps = {
   readonly database: Database;
   /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
   readonly opened: () => ExplainedCatalogue & { readonly catalogue: Catalogue };
+  readonly explainVersion: ExplainVersion;
   readonly now: () => Timestamp;
 };
 
@@ -46,14 +54,20 @@ export function operatorService(deps: OperatorDeps): ServiceHandlers<typeof Oper
 const checkRules = validate(ExplainRouteRequestSchema);
 
 async function explain(
-  { database, opened, now }: OperatorDeps,
+  { database, opened, explainVersion, now }: OperatorDeps,
   request: ExplainRouteRequest,
 ): Promise<ExplainRouteResponse> {
-  const catalogue = opened();
+  const inForce = opened();
   const { payment, idempotencyKey } = request;
   // The payment's fields are left to requireValid, whose messages are clearer.
   const faults = checkRules(request).filter(({ field }) => !field.startsWith('payment.'));
   if (!payment || faults.length > 0) throw invalidParameters(faults);
+  const { catalogueVersion: version } = request;
+  const catalogue = version === 0 ? inForce : await explainVersion(version);
+  if (!catalogue) {
+    const message = 'is no version that this release can read';
+    throw fieldRefusal('INVALID_PARAMETERS', 'catalogue_version', 'NOT_FOUND', message);
+  }
   try {
     requireValid(payment);
     const stored = await findStoredMethod(database, payment);

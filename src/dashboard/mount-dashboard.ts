@@ -22,7 +22,7 @@ import { ASSETS, DASHBOARD, FRAME_HEADERS, missingNodes } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
 import { act, deliverAgain, type PaymentPageDeps, paymentById, paymentPage } from './payment-actions.ts';
 import { paymentsPage, type SearchDeps } from './payments-page.ts';
-import { explainedRoute, routeForm } from './route-page.ts';
+import { explainedRoute, type RoutePageDeps, routeForm } from './route-page.ts';
 import type { ShownCatalogue } from './route-picture.ts';
 import { createSessions, type OperatorKeys, type Sessions } from './session.ts';
 import { nextOf, signInPage } from './sign-in-page.ts';
@@ -37,6 +37,7 @@ const MAX_AT_ONCE = 12;
 
 /** Dependencies of the dashboard. */
 export type DashboardDeps = PaymentPageDeps &
+  Pick<RoutePageDeps, 'explain'> &
   SearchDeps &
   AddressShare & {
     readonly keys: OperatorKeys;

@@ -36,6 +36,7 @@ import { refuseWrongForms } from '#src/api/rpc-forms.ts';
 import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import { createCredentialsReader, NO_CREDENTIALS } from '#src/catalogue/credentials.ts';
+import { createExplainVersion } from '#src/catalogue/explain-version.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { newId } from '#src/new-id.ts';
@@ -121,7 +122,10 @@ function mountedServices(api: Api): readonly MountedService[] {
     mounted(WebhookService, webhookService({ ...api.webhooks, requestHashKey: deps.requestHashKey })),
     mounted(
       OperatorService,
-      operatorService({ database: deps.database, opened: live.opened, now: deps.now }),
+      operatorService({
+        ...{ database: deps.database, opened: live.opened, now: deps.now },
+        explainVersion: createExplainVersion(deps.database, live.opened),
+      }),
       'operators',
     ),
     mounted(ConfigurationService, configurationService(configurationDeps(api)), 'readers'),

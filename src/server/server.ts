@@ -8,9 +8,11 @@ import { refuseOtherMethods, sendError, sendErrors } from '#src/api/error-handle
 import type { AddressShare } from '#src/api/limit-at-once.ts';
 import { operatorService } from '#src/api/operator-service.ts';
 import { addressGroup } from '#src/api/shares.ts';
+import { createExplainVersion } from '#src/catalogue/explain-version.ts';
 import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
+import { createExplainPayment } from '#src/dashboard/explain-payment.ts';
 import { type DashboardDeps, mountDashboard } from '#src/dashboard/mount-dashboard.ts';
 import { createListener } from '#src/listener/listener.ts';
 import { LISTENER_LIMITS } from '#src/listener/listener-limits.ts';
@@ -294,15 +296,18 @@ type Given = Pick<DashboardDeps, 'webhooks' | keyof AddressShare> & {
 /** Completes the dependencies of the dashboard, which shares the API's functions. */
 export function dashboardDeps(config: Config, { inFlight, ...given }: Given): DashboardDeps {
   const { operations, opened } = given;
-  const { explainRoute } = operatorService({ database: operations.database, opened, now: operations.now });
+  const { database, now } = operations;
+  const explainVersion = createExplainVersion(database, opened);
+  const { explainRoute } = operatorService({ database, opened, explainVersion, now });
   return {
     ...given,
-    database: operations.database,
+    database,
     pageTokenKey: operations.pageTokenKey,
     connections: () => opened().reachable,
     connectionIds: () => [...opened().reachable.keys()],
     methodTypes: () => [...opened().types.keys()],
     explain: async (request) => (await explainRoute(request, undefined)).message,
+    explainPayment: createExplainPayment(explainVersion, opened),
     track: inFlight.track,
     keys: { operate: config.operatorKeys, read: config.operatorReadKeys },
     isSecure: config.tls !== undefined || config.publicUrl?.startsWith('https:') === true,

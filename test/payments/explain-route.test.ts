@@ -68,6 +68,7 @@ function explain(
   };
   return explainRoute(
     {
+      version: 41,
       types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
       router: createRouter(catalogue, signals),
       bins: createBinTable(catalogue.bins),

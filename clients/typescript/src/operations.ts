@@ -1407,6 +1407,8 @@ export type ExplainRouteRequest = {
   readonly payment: CreatePaymentRequest;
   /** The idempotency key that the payment would have, which determines the first target under SPLIT. "" is also a key. The weights in the response show the other possible targets. */
   readonly idempotency_key?: string | null;
+  /** Explains by this published version of the catalogue, with closed circuits and without approval rates; by the catalogue in force when 0. */
+  readonly catalogue_version?: number | null;
 };
 
 export type ExplainRouteResponse = {
@@ -1432,6 +1434,8 @@ export type ExplainRouteResponse = {
   readonly notes: readonly string[];
   /** Skipped targets of the route taken. If no target is left, the payment is refused with OPERATION_NOT_SUPPORTED. */
   readonly passed_over: readonly ExplainRouteResponsePassedOver[];
+  /** The version of the catalogue that explains; 0 for a catalogue from a file. */
+  readonly catalogue_version: number;
 };
 
 /**

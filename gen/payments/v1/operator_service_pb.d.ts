@@ -160,6 +160,14 @@ export declare type ExplainRouteRequest = Message<"payments.v1.ExplainRouteReque
    * @generated from field: string idempotency_key = 2;
    */
   idempotencyKey: string;
+
+  /**
+   * Explains by this published version of the catalogue, with closed circuits and without approval rates; by the catalogue
+   * in force when 0.
+   *
+   * @generated from field: int32 catalogue_version = 3;
+   */
+  catalogueVersion: number;
 };
 
 /**
@@ -248,6 +256,13 @@ export declare type ExplainRouteResponse = Message<"payments.v1.ExplainRouteResp
    * @generated from field: repeated payments.v1.ExplainRouteResponse.PassedOver passed_over = 11;
    */
   passedOver: ExplainRouteResponse_PassedOver[];
+
+  /**
+   * The version of the catalogue that explains; 0 for a catalogue from a file.
+   *
+   * @generated from field: int32 catalogue_version = 12;
+   */
+  catalogueVersion: number;
 };
 
 /**
