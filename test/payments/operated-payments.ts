@@ -1,30 +1,17 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { create } from '@bufbuild/protobuf';
+import { randomUUID } from 'node:crypto';
 import { beforeAll } from 'vitest';
-import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
-import {
-  type Payment,
-  Payment_Status,
-  Payment_SubStatus_Value,
-  Payment_Workflow,
-  Transaction_Category,
-} from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import { systemClock } from '#src/clock.ts';
-import type { CheckerDeps } from '#src/payments/check/checker.ts';
-import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
+import { createPayment } from '#src/payments/create/create-payment.ts';
 import { openStoredResponses } from '#src/payments/keys/stored-response.ts';
-import { createBinTable } from '#src/payments/method/bin-table.ts';
-import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
-import { createRouter } from '#src/routing/router.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { cardVault } from '#src/vault/card-vault.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { type CoreDeps, coreDeps } from '../support/core-deps.ts';
 import { withAges } from '../support/database-clock.ts';
 import { onOwnDatabase, database as ownDatabase, tables as ownTables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from '../support/payment-requests.ts';
@@ -37,7 +24,7 @@ export type OperatedPayments = {
   readonly database: Database;
   readonly tables: Tables;
   readonly provider: LedgerProvider;
-  readonly deps: PaymentDeps & OperationDeps & CheckerDeps;
+  readonly deps: CoreDeps;
   /** The caller of account one, with a fresh key or the given one; undefined for none. */
   caller(idempotencyKey?: string | null): Caller;
   /** Makes a payment of 100.00 USD by card. */
@@ -66,7 +53,6 @@ type PayOptions = {
 
 type Caller = { accountId: string; idempotencyKey: string | undefined; secretPresented: true };
 
-const KEY = randomBytes(32);
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 
 export let payments: OperatedPayments;
@@ -88,53 +74,10 @@ export async function openOperatedPayments(opened: Database, tables: Tables): Pr
   const provider = ledgerProvider();
   let aheadMs = 0;
   const database = withAges(opened, (ageMs) => ageMs + aheadMs);
-  const connections = new Map([['ledger', provider.connection]]);
-  const signals = { isAvailable: () => true, approvalRate: () => 0 };
-  const catalogue = create(CatalogueSchema, {
-    paymentMethodTypes: [
-      { type: 'WALLET', category: Transaction_Category.WALLET, workflows: [Payment_Workflow.REDIRECT] },
-      ...[
-        { type: 'PIX', category: Transaction_Category.BANK_TRANSFER, workflows: [Payment_Workflow.REDIRECT] },
-        { type: 'OXXO', category: Transaction_Category.TICKET, workflows: [Payment_Workflow.REDIRECT] },
-      ],
-      { type: 'CARD', category: Transaction_Category.CARD, workflows: [Payment_Workflow.DIRECT] },
-    ],
-    connections: [{ id: 'ledger', name: 'Ledger', providerId: 'LEDGER' }],
-    routes: [{ id: 1, targets: [{ connection: 'ledger' }] }],
+  const deps = coreDeps({
+    ...{ database, responses: await openStoredResponses(database) },
+    connections: new Map([['ledger', provider.connection]]),
   });
-  const deps: OperatedPayments['deps'] = {
-    database,
-    vault: cardVault(new Map([['test-1', KEY]])),
-    ...{ fingerprintKey: KEY, requestHashKey: KEY, payerEmailKey: KEY, payerDocumentKey: KEY },
-    catalogue: () => ({
-      types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
-      router: createRouter(catalogue, signals),
-      signals,
-      bins: createBinTable([]),
-      connections,
-      learn: () => {},
-    }),
-    connections: () => connections,
-    now: systemClock(),
-    publicUrl: () => 'https://payments.example',
-    responses: await openStoredResponses(database),
-    // Every sent request may be closed at once.
-    schedule: { leaseMarginMs: 60_000, firstCheckMs: 1, closingMarginMs: -60_000 },
-    patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
-    observer: {
-      providerCall: (_connection, _transaction, call) => call(),
-      failedOver: () => {},
-      alarmed: () => {},
-      finishFailed: () => {},
-      finished: () => {},
-      operated: () => {},
-      replayed: () => {},
-      refused: () => {},
-    },
-    isLeftAlone: () => false,
-    settled: () => {},
-    checked: { learned: () => {}, failed: (error) => Promise.reject(error) },
-  };
   const caller = (key: string | null = randomUUID()): Caller => ({
     accountId: ACCOUNT_ONE,
     idempotencyKey: key ?? undefined,

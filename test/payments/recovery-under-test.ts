@@ -1,7 +1,6 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { beforeEach } from 'vitest';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
-import { systemClock } from '#src/clock.ts';
 import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { CheckerDeps } from '#src/payments/check/checker.ts';
@@ -10,6 +9,7 @@ import { type Reported, type WriteDeps, writeOwnOutcome, writeReport } from '#sr
 import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import type { OpenAttempt } from '../support/claimed-rows.ts';
+import { coreDeps } from '../support/core-deps.ts';
 import { database, onOwnDatabase as openOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { silentConnection } from '../support/silent-connection.ts';
@@ -49,17 +49,13 @@ export function connectionOf(says: Says, over: Partial<ProviderConnection> = {})
 
 /** The checker with these connections. */
 export function depsWith(connections: Readonly<Record<string, ProviderConnection>>): CheckerDeps {
+  const deps = coreDeps({
+    ...{ database, responses: RESPONSES, connections: new Map(Object.entries(connections)) },
+  });
   return {
-    database,
-    now: systemClock(),
-    publicUrl: () => 'https://payments.example',
-    responses: RESPONSES,
-    observer: { alarmed: () => {}, finished: () => {}, finishFailed: () => {} },
+    ...deps,
     // No lease ends during a look-up, however busy the machine is: a second look-up would follow.
     schedule: { leaseMarginMs: 60_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
-    connections: () => new Map(Object.entries(connections)),
-    isLeftAlone: () => false,
-    settled: () => {},
     checked: {
       learned: (_about, result) => seen.push(typeof result === 'string' ? result : result.kind),
       failed: (error) => seen.push(String(error)),
