@@ -14,8 +14,7 @@ import { callbackAddress, closePayment, returnPayer } from '#src/payments/check/
 import { UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { earlier } from '../support/tables.ts';
-import { onOperatedPayments, payments } from './operated-payments.ts';
-import { idOf } from './requested-operations.ts';
+import { idOf, onOperatedPayments, payments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -36,7 +35,6 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   asked = [];
-  payments.setAhead(0);
   at({ lookUp: async (query) => (await payments.provider.connection.lookUp?.(query)) ?? UNKNOWN });
   checker = start();
 });
