@@ -133,9 +133,16 @@ export function writeLate(
 }
 
 /** Makes open requests appear to have been sent so many seconds ago, by the database's clock. */
-export const setAge = (ageS: number) =>
-  tables.query(
-    `UPDATE transaction SET created_at = now() - make_interval(secs => $1),
-       payer_due_at = payer_due_at - (created_at - (now() - make_interval(secs => $1)))`,
+export async function setAge(ageS: number): Promise<void> {
+  // In UTC and with a parameter, because a distributed database refuses an update that depends on the session.
+  const [row] = await tables.query(
+    "SELECT (now() - make_interval(secs => $1)) AT TIME ZONE 'UTC' AS created_at",
     [ageS],
   );
+  await tables.query(
+    `UPDATE transaction SET created_at = $1::timestamp AT TIME ZONE 'UTC',
+       payer_due_at = (payer_due_at AT TIME ZONE 'UTC' - (created_at AT TIME ZONE 'UTC' - $1::timestamp))
+         AT TIME ZONE 'UTC'`,
+    [row?.created_at],
+  );
+}
