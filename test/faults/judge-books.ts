@@ -38,7 +38,7 @@ export async function judgeBooks(world: World, ledger: readonly LedgerLine[]): P
     if (isReleased !== undefined && isReleased !== row.released) {
       found.push(`${id}: the rest is released here ${row.released}, in the ledger ${isReleased}`);
     }
-    if (row.open_operation !== null && world.judge.hasHeardOf(String(row.open_operation))) {
+    if (row.open_operation !== null && world.judge.hasHeardOf(String(row.open_operation), false)) {
       found.push(`${id} has an operation that stays open`);
     }
   }

@@ -44,7 +44,7 @@ export async function underLoad(
   intervalMs = INTERVAL_MS,
 ): Promise<void> {
   const insisting: Promise<unknown>[] = [];
-  const orders = world.can('codes') && world.can('look_ups') ? [...CARDS, ...CODES] : CARDS;
+  const orders = world.can('codes') && world.can('lost_codes') ? [...CARDS, ...CODES] : CARDS;
   let open = 0;
   const timer = setInterval(() => {
     if (open >= MAX_OPEN) return;

@@ -86,8 +86,12 @@ export function makeOrder(
     // The judge's ledger stores the reference, and thus shows which account and key were charged.
     merchant_reference: `${account} ${key}`,
     country: options.country ?? local?.country ?? 'US',
-    ...(options.nationality && { customer_payer: { nationality: options.nationality } }),
-    ...(local && { customer_payer: local.payer }),
+    customer_payer: {
+      // Some providers require it of a payer with a card.
+      email: PAYER.email,
+      ...(options.nationality && { nationality: options.nationality }),
+      ...local?.payer,
+    },
     amount: { currency, value: digits ? `${text.slice(0, -digits)}.${text.slice(-digits)}` : text },
     ...((options.code ?? options.wallet) === undefined
       ? byCard(random, options, { number: cardNumber, security_code: securityCode })

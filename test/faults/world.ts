@@ -173,12 +173,12 @@ export async function openWorld(options: {
 
   /** Returns the open outcomes that the provider knows. */
   const open = () =>
-    query(`SELECT id, check_at <= now() AS is_due ${OPEN}`).then(
+    query(`SELECT id, method_kind, check_at <= now() AS is_due ${OPEN}`).then(
       (rows) =>
         new Map(
           rows
-            .map((row) => [String(row.id), row.is_due === true] as const)
-            .filter(([id]) => judge.hasHeardOf(id)),
+            .filter(({ id, method_kind: kind }) => judge.hasHeardOf(String(id), kind === 'CARD'))
+            .map((row) => [String(row.id), row.is_due === true] as const),
         ),
       () => undefined,
     );

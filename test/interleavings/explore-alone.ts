@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
-import { openOperatedPayments } from '../payments/operated-payments.ts';
+import { openOperatedPayments } from '../payments/open-operated-payments.ts';
 import { createTestDatabase, openTestDatabase } from '../support/database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { openTables } from '../support/tables.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { insertWebhook } from '#src/store/tables/webhooks.ts';
 import { EVENT_TYPES } from '#src/webhooks/events.ts';
-import type { OperatedPayments } from '../payments/operated-payments.ts';
+import type { OperatedPayments } from '../payments/open-operated-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { ORDERS, play } from './interleavings.ts';
 import { PLANS, type Plan } from './plan.ts';

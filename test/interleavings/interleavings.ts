@@ -4,7 +4,7 @@ import { checkDue } from '#src/payments/check/checker.ts';
 import { createPayment } from '#src/payments/create/create-payment.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Behaviour, type LedgerProvider, ledgerProvider } from '../payments/ledger-provider.ts';
-import type { OperatedPayments } from '../payments/operated-payments.ts';
+import type { OperatedPayments } from '../payments/open-operated-payments.ts';
 import { earlier, type Tables } from '../support/tables.ts';
 import { actsOf, CALLER, payment } from './actors.ts';
 import { judge } from './judge.ts';

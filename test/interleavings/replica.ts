@@ -1,7 +1,7 @@
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import type { LedgerProvider } from '../payments/ledger-provider.ts';
-import type { OperatedPayments } from '../payments/operated-payments.ts';
+import type { OperatedPayments } from '../payments/open-operated-payments.ts';
 import { earlier, type Tables } from '../support/tables.ts';
 
 export type Deps = OperatedPayments['deps'];

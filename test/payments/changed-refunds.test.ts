@@ -6,13 +6,11 @@ import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { notified } from '../support/news.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { alarms, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
-import { payments } from './operated-payments.ts';
-import { idOf } from './requested-operations.ts';
+import { alarms, idOf, onOperatedPayments, others, payments, refund } from './operated-payments.ts';
 
 /* A provider with look-up lists a refund as done, then as failed, then as done again. */
 
-onPaymentsElsewhere();
+onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
 
 const CORRECTS = { DONE: ['FAILED', ''], FAILED: ['DONE', ''] } as const;
 type Listed = keyof typeof CORRECTS;
@@ -47,7 +45,7 @@ function listing(status: Listed, corrects?: readonly string[]): ProviderConnecti
 }
 
 const at = (connection: ProviderConnection) => ({
-  ...deps,
+  ...payments.deps,
   connections: () => new Map([['ledger', connection]]),
 });
 
@@ -68,7 +66,7 @@ it('a refund that failed after it was done is DECLINED, and SUCCEEDED once it is
   const states = [];
   for (const status of ['FAILED', 'FAILED', 'DONE', 'FAILED'] as const) {
     await notified(at(listing(status)), 'ledger', { transactionId: refundId });
-    states.push(await state(payment));
+    states.push(await payments.stateOf(payment));
   }
   const failed = 'SUCCEEDED/APPROVED';
   expect([states, alarms]).toEqual([[failed, failed, 'REFUNDED/REFUNDED', failed], []]);
@@ -108,7 +106,7 @@ it('a refund that is done again after the merchant refunded again raises an alar
 it('an opposite that the table of the provider does not list raises an alarm, and changes nothing', async () => {
   const { payment, refundId } = await refunded();
   await notified(at(listing('FAILED', [])), 'ledger', { transactionId: refundId });
-  expect([await state(payment), alarms]).toEqual(['REFUNDED/REFUNDED', ['contradiction']]);
+  expect([await payments.stateOf(payment), alarms]).toEqual(['REFUNDED/REFUNDED', ['contradiction']]);
 });
 
 it('a check that was overtaken by news about its refund does not write an older state', async () => {
@@ -120,7 +118,7 @@ it('a check that was overtaken by news about its refund does not write an older 
     return outcome as Outcome;
   };
   await notified(at({ ...older, lookUp }), 'ledger', { transactionId: refundId });
-  expect(await state(payment)).toBe('REFUNDED/REFUNDED');
+  expect(await payments.stateOf(payment)).toBe('REFUNDED/REFUNDED');
 });
 
 it('a refund that was never answered with a reference is not looked up again once it is final', async () => {

@@ -13,8 +13,7 @@ import type { Database } from '#src/store/engine/database.ts';
 import { withAges } from '../support/database-clock.ts';
 import { UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { onOperatedPayments, payments } from './operated-payments.ts';
-import { idOf, refund } from './requested-operations.ts';
+import { idOf, onOperatedPayments, payments, refund } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

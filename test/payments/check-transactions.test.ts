@@ -21,7 +21,6 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 const NO_CODES = { authorizationCode: '', retrievalReferenceNumber: '' };
 
 onOperatedPayments({ empties: 'payment, transaction, vaulted_token, notification' });
-beforeEach(() => payments.setAhead(0));
 
 async function checkAt(aheadMs: number): Promise<void> {
   payments.setAhead(aheadMs);

@@ -45,11 +45,7 @@ async function sign({ calls }: Paid, outcome = CORRECTED, over: Partial<CheckerD
   const learned = (_about: unknown, result: unknown) => {
     if (typeof result === 'string') alarms.push(result);
   };
-  const deps: CheckerDeps = {
-    ...{ ...payments.writeDeps, publicUrl: () => '', connections: () => new Map(), settled: () => {} },
-    ...{ isLeftAlone: () => false, checked: { learned, failed: (error) => Promise.reject(error) } },
-    ...over,
-  };
+  const deps: CheckerDeps = { ...payments.deps, checked: { ...payments.deps.checked, learned }, ...over };
   const capabilities = { authorizationValidDays: 7, redirectValidMinutes: 60 };
   const connection = { identity: 't1', capabilities, deadlineMs: 1_000 } as never;
   await forgetNews();
@@ -131,7 +127,7 @@ it('a correction waits if the record was read before the next attempt ended', as
   const next = { accountId: ACCOUNT_ONE, paymentId: paid.id, transactionId, fence: 0 };
   const report = { kind: 'outcome', transactionId, outcome: DECLINED, pauseS: 5 } as const;
   // The second read is part of the write.
-  const end = async (nth: number) => nth === 2 && writeReport(payments.writeDeps, next, report);
+  const end = async (nth: number) => nth === 2 && writeReport(payments.deps, next, report);
   const database = interleave(payments.database, { after: { read_payment_state: end } });
   expect(await sign(paid, CORRECTED, { database })).toBe('waiting');
   expect(await sign(paid)).toBe('applied');

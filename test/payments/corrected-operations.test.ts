@@ -12,16 +12,14 @@ import { interleave } from '../support/interleave.ts';
 import { checkOperations, forgetNews, notified, signed } from '../support/news.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { alarms, capture, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
-import { payments } from './operated-payments.ts';
-import { idOf } from './requested-operations.ts';
+import { alarms, capture, idOf, onOperatedPayments, others, payments, refund } from './operated-payments.ts';
 
 /*
  * A provider without look-up reports a capture or a refund as done, and later signs a report that
  * the operation failed.
  */
 
-onPaymentsElsewhere();
+onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
 
 const DAY_MS = 86_400_000;
 
@@ -53,7 +51,7 @@ async function sign(
   operation: Payment,
   status: Status,
   minorUnits = 10_000n,
-  { on = deps, ...options }: { on?: typeof deps; corrects?: boolean; day?: number } = {},
+  { on = payments.deps, ...options }: { on?: typeof payments.deps; corrects?: boolean; day?: number } = {},
 ) {
   await forgetNews();
   const report = reportOf(operation, status, minorUnits, options);
@@ -68,9 +66,9 @@ function undoAt(payment: Payment, undone: { captured?: bigint; refunded?: bigint
 
 /** The state of a payment, its captured and refunded amounts, and its other transactions. */
 async function booksOf(payment: Payment): Promise<string[]> {
-  const { amount } = await getPayment(deps, payment.id, payments.caller());
+  const { amount } = await getPayment(payments.deps, payment.id, payments.caller());
   const amounts = `${amount?.captured?.value} ${amount?.refunded?.value}`;
-  return [await state(payment), amounts, ...(await others(payment))];
+  return [await payments.stateOf(payment), amounts, ...(await others(payment))];
 }
 
 const isHeld = async (payment: Payment) => {
@@ -90,29 +88,29 @@ it('a capture that failed after it was done is DECLINED, and its amount can be c
   undoAt(payment, { captured: -10_000n });
   expect(await sign(captured, 'FAILED')).toBe('applied');
   expect(await booksOf(payment)).toEqual(['SUCCEEDED/APPROVED', '0.00 0.00', 'CAPTURE DECLINED 10000']);
-  const { transactions } = await getPayment(deps, payment.id, payments.caller());
+  const { transactions } = await getPayment(payments.deps, payment.id, payments.caller());
   expect(transactions).toMatchObject({
     ...{ id: captured.transactions?.id, status: Transaction_Status.DECLINED, responseCode: 'CAPTURE_FAILED' },
     ...{ responseMessage: 'Capture failed at the provider', providerData: { status: 'FAILED' } },
   });
   const again = (await capture(payment)).record;
   expect(again.transactions?.status).toBe(Transaction_Status.SUCCEEDED);
-  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/CAPTURED', []]);
+  expect([await payments.stateOf(payment), alarms]).toEqual(['SUCCEEDED/CAPTURED', []]);
 });
 
 it('a refund that failed after it was done is DECLINED, and its amount can be refunded again', async () => {
   const payment = await payments.pay();
   const refunded = (await refund(payment)).record;
-  expect(await state(payment)).toBe('REFUNDED/REFUNDED');
+  expect(await payments.stateOf(payment)).toBe('REFUNDED/REFUNDED');
   undoAt(payment, { refunded: -10_000n });
   expect(await sign(refunded, 'FAILED')).toBe('applied');
   expect(await booksOf(payment)).toEqual(['SUCCEEDED/APPROVED', '0.00 0.00', 'REFUND DECLINED 10000']);
-  const { transactions } = await getPayment(deps, payment.id, payments.caller());
+  const { transactions } = await getPayment(payments.deps, payment.id, payments.caller());
   expect(transactions).toMatchObject({
     ...{ responseCode: 'REFUND_FAILED', responseMessage: 'Refund failed at the provider' },
   });
   await refund(payment);
-  expect([await state(payment), alarms]).toEqual(['REFUNDED/REFUNDED', []]);
+  expect([await payments.stateOf(payment), alarms]).toEqual(['REFUNDED/REFUNDED', []]);
 });
 
 it.each([
@@ -127,7 +125,7 @@ it.each([
     const results = [];
     for (const status of [...order, ...order]) results.push(await sign(captured, status));
     expect(await booksOf(payment)).toEqual(['SUCCEEDED/APPROVED', '0.00 0.00', 'CAPTURE DECLINED 10000']);
-    const { transactions } = await getPayment(deps, payment.id, payments.caller());
+    const { transactions } = await getPayment(payments.deps, payment.id, payments.caller());
     expect([transactions?.responseCode, alarms]).toEqual(['CAPTURE_FAILED', []]);
     expect(results.filter((result) => result !== 'unchanged').length).toBe(order[0] === 'DONE' ? 2 : 1);
   },
@@ -162,7 +160,7 @@ it('two processes that apply a correction concurrently subtract the amount from 
   } as const;
   const outcome = { ...told, corrects: [''] };
   const report = { kind: 'outcome', transactionId, outcome, pauseS: 5 } as const;
-  const written = await Promise.all([1, 2, 3].map(() => writeReport(deps, leased, report)));
+  const written = await Promise.all([1, 2, 3].map(() => writeReport(payments.deps, leased, report)));
   expect(written.map((one) => typeof one).sort()).toEqual(['object', 'string', 'string']);
   expect(await booksOf(payment)).toEqual(['SUCCEEDED/APPROVED', '0.00 0.00', 'CAPTURE DECLINED 10000']);
 });
@@ -170,7 +168,7 @@ it('two processes that apply a correction concurrently subtract the amount from 
 it('a failed capture waits with an alarm while its amount is refunded, until the refund has failed too', async () => {
   const payment = await authorize();
   const captured = (await capture(payment)).record;
-  const refunded = (await refund(payment, '40')).record;
+  const refunded = (await refund(payment, { amount: '40' })).record;
   expect(await sign(captured, 'FAILED')).toBe('waiting');
   expect([await booksOf(payment), alarms]).toEqual([
     ['SUCCEEDED/PARTIALLY_REFUNDED', '100.00 40.00', 'CAPTURE SUCCEEDED 10000', 'REFUND SUCCEEDED 4000'],
@@ -187,17 +185,20 @@ it('a failed capture stays in the books if a refund of it was claimed after the 
   const payment = await authorize();
   const captured = (await capture(payment)).record;
   const refundOnce = async (nth: number) => {
-    if (nth === 1) await refund(payment, '40');
+    if (nth === 1) await refund(payment, { amount: '40' });
   };
   const database = interleave(payments.database, { before: { write_change: refundOnce } });
-  expect(await sign(captured, 'FAILED', 10_000n, { on: { ...deps, database } })).toBe('waiting');
+  expect(await sign(captured, 'FAILED', 10_000n, { on: { ...payments.deps, database } })).toBe('waiting');
   expect((await booksOf(payment)).slice(0, 2)).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', '100.00 40.00']);
 });
 
 it('one of several captures fails if the others cover the refunded amount', async () => {
   const payment = await authorize();
-  const [first, second] = [(await capture(payment, '50')).record, (await capture(payment, '30')).record];
-  await refund(payment, '40');
+  const [first, second] = [
+    (await capture(payment, { amount: '50' })).record,
+    (await capture(payment, { amount: '30' })).record,
+  ];
+  await refund(payment, { amount: '40' });
   expect(await sign(second, 'FAILED', 3_000n)).toBe('applied');
   expect(await sign(first, 'FAILED', 5_000n)).toBe('waiting');
   expect((await booksOf(payment)).slice(0, 2)).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', '50.00 40.00']);
@@ -205,12 +206,12 @@ it('one of several captures fails if the others cover the refunded amount', asyn
 
 it('a correction waits while an operation is open', async () => {
   const payment = await payments.pay();
-  const refunded = (await refund(payment, '40')).record;
+  const refunded = (await refund(payment, { amount: '40' })).record;
   payments.provider.next.push('delays it');
-  await refund(payment, '60');
-  expect(await state(payment)).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
+  await refund(payment, { amount: '60' });
+  expect(await payments.stateOf(payment)).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
   expect(await sign(refunded, 'FAILED', 4_000n)).toBe('waiting');
-  expect(await state(payment)).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
+  expect(await payments.stateOf(payment)).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
   payments.provider.settleDelayed();
   await checkOperations(payments.deps);
   expect(await sign(refunded, 'FAILED', 4_000n)).toBe('applied');
@@ -222,14 +223,14 @@ it('a correction waits while an operation is open', async () => {
 
 it('an operation that is claimed while a correction is written is kept, and the correction waits', async () => {
   const payment = await payments.pay();
-  const refunded = (await refund(payment, '40')).record;
+  const refunded = (await refund(payment, { amount: '40' })).record;
   const claim = async (nth: number) => {
     if (nth > 1) return;
     payments.provider.next.push('delays it');
-    await refund(payment, '60');
+    await refund(payment, { amount: '60' });
   };
   const database = interleave(payments.database, { before: { write_change: claim } });
-  expect(await sign(refunded, 'FAILED', 4_000n, { on: { ...deps, database } })).toBe('waiting');
+  expect(await sign(refunded, 'FAILED', 4_000n, { on: { ...payments.deps, database } })).toBe('waiting');
   expect(await others(payment)).toEqual(['REFUND SUCCEEDED 4000', 'REFUND PENDING 6000']);
 });
 
@@ -238,7 +239,7 @@ it('an authorization whose capture failed is checked again, so that it can lapse
   const captured = (await capture(payment)).record;
   payments.setAhead(2 * DAY_MS);
   await payments.makeDue();
-  await checkDue(deps);
+  await checkDue(payments.deps);
   expect(await isHeld(payment)).toBeNull();
   payments.setAhead(0);
   undoAt(payment, { captured: -10_000n });
@@ -253,15 +254,22 @@ it('a worker that read the authorization as captured does not end its schedule a
     undoAt(payment, { captured: -10_000n });
     expect(await sign(captured, 'FAILED')).toBe('applied');
   };
-  const racing = { ...deps, database: interleave(payments.database, { before: { postpone_check: undo } }) };
+  const racing = {
+    ...payments.deps,
+    database: interleave(payments.database, { before: { postpone_check: undo } }),
+  };
   await notified(racing, 'ledger', { transactionId: idOf(payment) });
   expect(await isHeld(payment)).toBe(true);
 });
 
 it('the amount that a cancel released stays released when an earlier capture fails', async () => {
   const payment = await authorize();
-  const captured = (await capture(payment, '40')).record;
-  await cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId: payment.id }), payments.caller());
+  const captured = (await capture(payment, { amount: '40' })).record;
+  await cancelPayment(
+    payments.deps,
+    create(CancelPaymentRequestSchema, { paymentId: payment.id }),
+    payments.caller(),
+  );
   expect(await sign(captured, 'FAILED', 4_000n)).toBe('applied');
   expect((await booksOf(payment)).slice(0, 2)).toEqual(['CANCELED/CANCELED', '0.00 0.00']);
 });
@@ -280,10 +288,13 @@ it('two signed reports that arrive before one check are both applied', async () 
     }),
   };
   for (const status of ['DONE', 'FAILED']) {
-    await bringNews(deps, 'ledger', subject, { deduplicationKey: status, body: Buffer.from(status) });
+    await bringNews(payments.deps, 'ledger', subject, {
+      deduplicationKey: status,
+      body: Buffer.from(status),
+    });
   }
   await payments.tables.query('UPDATE transaction SET check_at = now() WHERE id = $1', [idOf(operation)]);
-  await checkDue({ ...deps, connections: () => new Map([['ledger', connection]]) });
+  await checkDue({ ...payments.deps, connections: () => new Map([['ledger', connection]]) });
   const results = await payments.tables.query('SELECT result FROM notification ORDER BY received_at');
   expect([await others(payment), results]).toEqual([
     ['CAPTURE DECLINED 10000'],
@@ -295,11 +306,11 @@ it('a failure that is not a correction changes nothing, and raises an alarm', as
   const payment = await authorize();
   const captured = (await capture(payment)).record;
   expect(await sign(captured, 'FAILED', 10_000n, { corrects: false })).toBe('unchanged');
-  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/CAPTURED', ['contradiction']]);
+  expect([await payments.stateOf(payment), alarms]).toEqual(['SUCCEEDED/CAPTURED', ['contradiction']]);
 });
 
 it('a purchase stays SUCCEEDED despite any correction by its provider', async () => {
   const payment = await payments.pay();
   expect(await sign(payment, 'FAILED')).toBe('unchanged');
-  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/APPROVED', ['contradiction']]);
+  expect([await payments.stateOf(payment), alarms]).toEqual(['SUCCEEDED/APPROVED', ['contradiction']]);
 });

@@ -41,7 +41,7 @@ async function answerPending(): Promise<void> {
       fence: Number(fence),
     };
     const report = { kind: 'outcome', transactionId, outcome: UNKNOWN, pauseS: 5 } as const;
-    expect(await writeReport(payments.writeDeps, leased, report)).toMatchObject({
+    expect(await writeReport(payments.deps, leased, report)).toMatchObject({
       ...{ record: { status: Payment_Status.PENDING }, earlier: undefined },
     });
   }

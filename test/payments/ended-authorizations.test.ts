@@ -17,8 +17,9 @@ import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { interleave } from '../support/interleave.ts';
 import { checkOperations, forgetNews, notified, signed } from '../support/news.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
-import * as requested from './requested-operations.ts';
+import type { OperatedPayments } from './open-operated-payments.ts';
+import * as requested from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
 let payment: Payment;
 let deps: OperatedPayments['deps'];

@@ -7,11 +7,9 @@ import { checkDue } from '#src/payments/check/checker.ts';
 import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { checkOperations, lookAgain } from '../support/news.ts';
-import { alarms, capture, deps, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
-import { payments } from './operated-payments.ts';
-import { idOf } from './requested-operations.ts';
+import { alarms, capture, idOf, news, onOperatedPayments, others, payments } from './operated-payments.ts';
 
-onPaymentsElsewhere();
+onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
 
 /** A provider that does not answer. */
 const lookUp = async (): Promise<Outcome> => ({
@@ -33,7 +31,7 @@ describe('a capture made at the provider itself', () => {
     async (captured, after) => {
       const payment = await payments.pay({ capture: false });
       payments.provider.elsewhere(idOf(payment), { captured });
-      expect([await news(payment), await state(payment)]).toEqual(['applied', after]);
+      expect([await news(payment), await payments.stateOf(payment)]).toEqual(['applied', after]);
       expect(await others(payment)).toEqual([`CAPTURE SUCCEEDED ${captured}`]);
       expect([await news(payment), alarms]).toEqual(['unchanged', []]);
     },
@@ -44,8 +42,8 @@ describe('a capture made at the provider itself', () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
     expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('waiting');
-    expect(await lookAgain(deps)).toBe('applied');
-    expect(await state(payment)).toBe('SUCCEEDED/CAPTURED');
+    expect(await lookAgain(payments.deps)).toBe('applied');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/CAPTURED');
   });
 
   it('a capture made at the provider is found at the end of the term, and prevents the lapse', async () => {
@@ -53,11 +51,11 @@ describe('a capture made at the provider itself', () => {
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
     payments.setAhead(8 * 86_400_000);
     await payments.makeDue();
-    await checkDue(deps);
-    expect(await state(payment)).toBe('SUCCEEDED/CAPTURED');
+    await checkDue(payments.deps);
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/CAPTURED');
     await payments.makeDue();
-    await checkDue(deps);
-    expect([await state(payment), await others(payment)]).toEqual([
+    await checkDue(payments.deps);
+    expect([await payments.stateOf(payment), await others(payment)]).toEqual([
       'SUCCEEDED/CAPTURED',
       ['CAPTURE SUCCEEDED 10000'],
     ]);
@@ -72,8 +70,11 @@ describe('a capture made at the provider itself', () => {
   it('a capture made and refunded at the provider is recorded with its REFUND', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 4_000n, refunded: 1_000n });
-    expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
-    const { transactionsHistory } = await getPayment(deps, payment.id, payments.caller());
+    expect([await news(payment), await payments.stateOf(payment)]).toEqual([
+      'applied',
+      'SUCCEEDED/PARTIALLY_REFUNDED',
+    ]);
+    const { transactionsHistory } = await getPayment(payments.deps, payment.id, payments.caller());
     const parents = await payments.tables.query('SELECT parent_id FROM transaction ORDER BY created_at, id');
     const [, captured] = transactionsHistory;
     expect(transactionsHistory[2]?.parentTransactionId).toBe(captured?.id);
@@ -90,15 +91,19 @@ describe('a capture made at the provider itself', () => {
       return asked.length === 2 ? lookUp() : ((await connection.lookUp?.(query)) as Outcome);
     };
     const scheduled = {
-      ...deps,
+      ...payments.deps,
       connections: () => new Map([['ledger', { ...connection, lookUp: falling }]]),
     };
     const check = async () => {
       await payments.makeDue();
       return checkDue(scheduled);
     };
-    expect([await check(), await state(payment), asked.length]).toEqual([1, 'SUCCEEDED/CAPTURED', 2]);
-    expect([await check(), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
+    expect([await check(), await payments.stateOf(payment), asked.length]).toEqual([
+      1,
+      'SUCCEEDED/CAPTURED',
+      2,
+    ]);
+    expect([await check(), await payments.stateOf(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
     // Without further notifications, the provider is left alone.
     await check();
     const before = asked.length;
@@ -118,7 +123,7 @@ describe('a capture made at the provider itself', () => {
     const connections = () => new Map([['ledger', { ...connection, lookUp: falling }]]);
     for (let checks = 1; checks <= 4; checks++) {
       await payments.makeDue();
-      expect(await checkDue({ ...deps, connections })).toBe(1);
+      expect(await checkDue({ ...payments.deps, connections })).toBe(1);
     }
     expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 10000', 'REFUND SUCCEEDED 1000']);
   });
@@ -127,7 +132,7 @@ describe('a capture made at the provider itself', () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
-    expect([await news(payment), await state(payment)]).toEqual(['applied', 'REFUNDED/REFUNDED']);
+    expect([await news(payment), await payments.stateOf(payment)]).toEqual(['applied', 'REFUNDED/REFUNDED']);
     payments.setAhead(8 * 86_400_000);
     expect(await news(payment)).toBe('unchanged');
   });
@@ -138,7 +143,7 @@ describe('a capture made at the provider itself', () => {
     expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('waiting');
     const due = "SELECT 1 FROM transaction WHERE id = $1 AND check_at <= now() + interval '5 seconds'";
     expect(await payments.tables.query(due, [idOf(payment)])).toHaveLength(1);
-    expect(await lookAgain(deps)).toBe('unchanged');
+    expect(await lookAgain(payments.deps)).toBe('unchanged');
   });
 
   it.each(['declined', 'expired'] as const)(
@@ -146,12 +151,16 @@ describe('a capture made at the provider itself', () => {
     async (kind) => {
       const payment = await payments.pay({ capture: false });
       const { id: paymentId } = payment;
-      await cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId }), payments.caller());
+      await cancelPayment(
+        payments.deps,
+        create(CancelPaymentRequestSchema, { paymentId }),
+        payments.caller(),
+      );
       const providerData = create(ProviderDataSchema);
       const told = async (): Promise<Outcome> => ({ kind, providerData, iso8583Code: '05', advice: 'NONE' });
       const { connection } = payments.provider;
       expect(await news(payment, { ...connection, lookUp: told })).toBe('unchanged');
-      expect([await state(payment), alarms]).toEqual(['CANCELED/CANCELED', []]);
+      expect([await payments.stateOf(payment), alarms]).toEqual(['CANCELED/CANCELED', []]);
     },
   );
 
@@ -175,12 +184,12 @@ describe('a capture made at the provider itself', () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.next.push('delays it');
     const { id: paymentId } = payment;
-    await cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId }), payments.caller());
+    await cancelPayment(payments.deps, create(CancelPaymentRequestSchema, { paymentId }), payments.caller());
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
     expect(await news(payment)).toBe('waiting');
     payments.provider.settleDelayed();
-    await checkOperations(deps);
-    expect([await lookAgain(deps), await state(payment), alarms]).toEqual([
+    await checkOperations(payments.deps);
+    expect([await lookAgain(payments.deps), await payments.stateOf(payment), alarms]).toEqual([
       'unchanged',
       'CANCELED/CANCELED',
       ['mismatch'],
@@ -191,10 +200,10 @@ describe('a capture made at the provider itself', () => {
     const payment = await payments.pay({ capture: false });
     payments.setAhead(8 * 86_400_000);
     await payments.makeDue();
-    await checkDue(deps);
-    expect(await state(payment)).toBe('EXPIRED/EXPIRED');
+    await checkDue(payments.deps);
+    expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
-    expect([await news(payment), await state(payment), alarms]).toEqual([
+    expect([await news(payment), await payments.stateOf(payment), alarms]).toEqual([
       'unchanged',
       'EXPIRED/EXPIRED',
       ['mismatch'],

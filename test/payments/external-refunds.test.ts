@@ -10,11 +10,9 @@ import { checkOperations, leaveOperations, lookAgain, notified } from '../suppor
 import { APPROVED } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { earlier, wantEveryEvent } from '../support/tables.ts';
-import { alarms, deps, news, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
-import { payments } from './operated-payments.ts';
-import { idOf } from './requested-operations.ts';
+import { alarms, idOf, news, onOperatedPayments, others, payments, refund } from './operated-payments.ts';
 
-onPaymentsElsewhere();
+onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
 
 /** A connection that runs a hook during a look-up, after it has read its answer. */
 const meanwhile = (act: () => Promise<unknown>): ProviderConnection => {
@@ -35,7 +33,7 @@ const meanwhile = (act: () => Promise<unknown>): ProviderConnection => {
 const tellDispute = (payment: Payment, dispute: Dispute) =>
   reportDispute(
     {
-      deps,
+      deps: payments.deps,
       leased: { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment), fence: 0 },
     },
     dispute,
@@ -47,11 +45,11 @@ describe('a refund made at the provider itself', () => {
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 2_500n });
     const [finished, eventWritten] = [vi.fn(), vi.fn()];
-    const observed = { ...deps, observer: { ...deps.observer, finished }, eventWritten };
+    const observed = { ...payments.deps, observer: { ...payments.deps.observer, finished }, eventWritten };
     expect(await notified(observed, 'ledger', { transactionId: idOf(payment) })).toBe('applied');
     expect([finished.mock.calls.length, eventWritten.mock.calls.length]).toEqual([1, 1]);
-    expect(await state(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
-    const record = await getPayment(deps, payment.id, payments.caller());
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+    const record = await getPayment(payments.deps, payment.id, payments.caller());
     expect(record.amount?.refunded).toMatchObject({ value: '25.00' });
     expect(record.transactions).toMatchObject({
       ...{ type: Transaction_Type.REFUND, parentTransactionId: idOf(payment), amount: { value: '25.00' } },
@@ -67,9 +65,12 @@ describe('a refund made at the provider itself', () => {
     expect(await events()).toEqual(told);
     // A second report is recognized.
     expect([await news(payment), await events()]).toEqual(['unchanged', told]);
-    await expect(refund(payment, '80')).rejects.toMatchObject({ reason: 'INVALID_AMOUNT' });
+    await expect(refund(payment, { amount: '80' })).rejects.toMatchObject({ reason: 'INVALID_AMOUNT' });
     await refund(payment);
-    expect([await state(payment), await news(payment)]).toEqual(['REFUNDED/REFUNDED', 'unchanged']);
+    expect([await payments.stateOf(payment), await news(payment)]).toEqual([
+      'REFUNDED/REFUNDED',
+      'unchanged',
+    ]);
     expect(await others(payment)).toEqual(['REFUND SUCCEEDED 2500', 'REFUND SUCCEEDED 7500']);
     expect(alarms).toEqual([]);
   });
@@ -85,33 +86,33 @@ describe('a refund made at the provider itself', () => {
   it('a refund made at the provider waits for our refund of unknown outcome, and counts in addition to it', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
-    await refund(payment, '30');
+    await refund(payment, { amount: '30' });
     await leaveOperations();
     expect(await news(payment)).toBe('waiting');
     payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
-    expect(await lookAgain(deps)).toBe('waiting');
+    expect(await lookAgain(payments.deps)).toBe('waiting');
     // An excess over the payment raises no alarm yet: some of it may be our own refund.
     payments.provider.elsewhere(idOf(payment), { refunded: 6_000n });
-    expect([await lookAgain(deps), alarms]).toEqual(['waiting', []]);
+    expect([await lookAgain(payments.deps), alarms]).toEqual(['waiting', []]);
     payments.provider.elsewhere(idOf(payment), { refunded: -6_000n });
-    await checkOperations(deps);
+    await checkOperations(payments.deps);
     expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000']);
-    expect([await lookAgain(deps), await news(payment)]).toEqual(['applied', 'unchanged']);
+    expect([await lookAgain(payments.deps), await news(payment)]).toEqual(['applied', 'unchanged']);
     expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000', 'REFUND SUCCEEDED 2000']);
   });
 
   it('a refund made at the provider without a notification is looked up again after our open one', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
-    await refund(payment, '30');
+    await refund(payment, { amount: '30' });
     await leaveOperations();
     payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
     await payments.tables.query('UPDATE transaction SET check_at = now() WHERE parent_id IS NULL');
-    await checkDue(deps);
+    await checkDue(payments.deps);
     await payments.makeDue();
-    await checkDue(deps);
+    await checkDue(payments.deps);
     await payments.makeDue();
-    await checkDue(deps);
+    await checkDue(payments.deps);
     expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000', 'REFUND SUCCEEDED 2000']);
   });
 
@@ -124,11 +125,11 @@ describe('a refund made at the provider itself', () => {
       expect(
         await news(
           payment,
-          meanwhile(() => refund(payment, '30')),
+          meanwhile(() => refund(payment, { amount: '30' })),
         ),
       ).toBe('waiting');
-      await checkOperations(deps);
-      expect([await lookAgain(deps), await news(payment)]).toEqual(['applied', 'unchanged']);
+      await checkOperations(payments.deps);
+      expect([await lookAgain(payments.deps), await news(payment)]).toEqual(['applied', 'unchanged']);
       expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000', 'REFUND SUCCEEDED 2000']);
     },
   );
@@ -140,11 +141,14 @@ describe('a refund made at the provider itself', () => {
     const check = async () => {
       await news(payment);
       await payments.makeDue();
-      return checkDue(deps);
+      return checkDue(payments.deps);
     };
-    const calls = [1, 2, 3, 4].flatMap(() => [check(), refund(payment, '10').catch(() => undefined)]);
+    const calls = [1, 2, 3, 4].flatMap(() => [
+      check(),
+      refund(payment, { amount: '10' }).catch(() => undefined),
+    ]);
     await Promise.all(calls);
-    while ((await lookAgain(deps)) !== 'waiting');
+    while ((await lookAgain(payments.deps)) !== 'waiting');
     while ((await news(payment)) !== 'unchanged');
     const { refunded, captured } = payments.provider.bookOf(idOf(payment));
     const [books] = await payments.tables.query(
@@ -161,9 +165,12 @@ describe('a refund made at the provider itself', () => {
     await tellDispute(payment, { stage: 'opened', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
     expect([await news(payment), alarms]).toEqual(['unchanged', ['mismatch']]);
-    expect(await state(payment)).toBe('IN_DISPUTE/RECEIVED');
+    expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
     await tellDispute(payment, { stage: 'won', reference: 'd', money: undefined });
-    expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
+    expect([await news(payment), await payments.stateOf(payment)]).toEqual([
+      'applied',
+      'SUCCEEDED/PARTIALLY_REFUNDED',
+    ]);
   });
 
   it.each([true, false])(
@@ -174,7 +181,7 @@ describe('a refund made at the provider itself', () => {
       const totals = { captured: 10_000n, refunded: 1_000n };
       const lookUp = async () => ({ ...APPROVED, totals, providerPaymentId: 'theirs' });
       const connection: ProviderConnection = { ...payments.provider.connection, lookUp };
-      const learned = vi.spyOn(deps.checked, 'learned');
+      const learned = vi.spyOn(payments.deps.checked, 'learned');
       expect([await news(payment, connection), await others(payment)]).toEqual(['unchanged', []]);
       const detail = 'alarm: charged twice: ours is recorded, and the provider also approved theirs';
       expect(learned.mock.calls.map(([, result]) => result)).toMatchObject([{ alarm: true, detail }]);
@@ -195,7 +202,11 @@ describe('a refund made at the provider itself', () => {
     const payment = await payments.pay();
     await tellDispute(payment, { stage: 'lost', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
-    expect([await news(payment), await state(payment), alarms]).toEqual(['unchanged', 'CHARGEBACK/LOST', []]);
+    expect([await news(payment), await payments.stateOf(payment), alarms]).toEqual([
+      'unchanged',
+      'CHARGEBACK/LOST',
+      [],
+    ]);
   });
 
   it('a refund made at the provider raises an alarm if a lost dispute took a part of the money', async () => {
@@ -203,7 +214,7 @@ describe('a refund made at the provider itself', () => {
     const money = { minorUnits: 3_000n, currency: 'USD' };
     await tellDispute(payment, { stage: 'lost', reference: 'd', money });
     payments.provider.elsewhere(idOf(payment), { refunded: 3_000n });
-    expect([await news(payment), await state(payment), alarms]).toEqual([
+    expect([await news(payment), await payments.stateOf(payment), alarms]).toEqual([
       ...['unchanged', 'CHARGEBACK/LOST'],
       ['mismatch'],
     ]);
@@ -222,7 +233,7 @@ describe('a refund made at the provider itself', () => {
         endedDisputes: [{ stage: 'won', ...dispute }],
       }),
     };
-    expect([await news(payment, ending), await state(payment), alarms]).toEqual([
+    expect([await news(payment, ending), await payments.stateOf(payment), alarms]).toEqual([
       'applied',
       'SUCCEEDED/PARTIALLY_REFUNDED',
       [],
@@ -237,7 +248,7 @@ describe('a refund made at the provider itself', () => {
       async () => ({ ...APPROVED, endedDisputes: [{ stage: 'won', ...dispute }] }) as Outcome,
     );
     expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('applied');
-    expect([await state(payment), lookUp.mock.calls.length]).toEqual(['SUCCEEDED/APPROVED', 1]);
+    expect([await payments.stateOf(payment), lookUp.mock.calls.length]).toEqual(['SUCCEEDED/APPROVED', 1]);
   });
 
   it.each([
@@ -248,11 +259,11 @@ describe('a refund made at the provider itself', () => {
     async (_what, made) => {
       const payment = await payments.pay();
       if (made.refunded < 10_000n) {
-        await refund(payment, '10');
+        await refund(payment, { amount: '10' });
       }
       payments.provider.elsewhere(idOf(payment), made);
-      const before = await state(payment);
-      expect([await news(payment), await state(payment), alarms]).toEqual([
+      const before = await payments.stateOf(payment);
+      expect([await news(payment), await payments.stateOf(payment), alarms]).toEqual([
         'unchanged',
         before,
         ['mismatch'],
@@ -273,13 +284,13 @@ describe('a refund made at the provider itself', () => {
       expect([await news(payment), alarms]).toEqual(['unchanged', []]);
       payments.setAhead(3_700_000);
       expect([await news(payment), alarms]).toEqual(['unchanged', ['contradiction']]);
-      expect(await state(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+      expect(await payments.stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
     },
   );
 
   it("a refund total below that in the books is ignored, since the provider's totals may lag", async () => {
     const payment = await payments.pay();
-    await refund(payment, '30');
+    await refund(payment, { amount: '30' });
     payments.provider.elsewhere(idOf(payment), { refunded: -3_000n });
     expect([await news(payment), await others(payment), alarms]).toEqual([
       'unchanged',

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { alarmingOutcome } from '#src/connectors/kit/provider-answer.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
@@ -8,12 +8,12 @@ import { checkDue } from '#src/payments/check/checker.ts';
 import { isAlarm } from '#src/payments/model/contradiction.ts';
 import { forgetNews, notified, payerDid, signed } from '../support/news.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
+import type { OperatedPayments } from './open-operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const DAY_MS = 86_400_000;
 
 onOperatedPayments({ empties: 'payment, transaction, notification' });
-beforeEach(() => payments.setAhead(0));
 
 const statusOf = async (id: string) =>
   (await payments.tables.query('SELECT status FROM transaction WHERE id = $1', [id]))[0]?.status;

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '#src/clock.ts';
 import {
   answerUnaskable,
   describeUnaskable,
@@ -11,6 +10,7 @@ import {
 import { takeDue } from '#src/store/engine/checks.ts';
 import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { claimAttempt, type OpenAttempt } from '../support/claimed-rows.ts';
+import { coreDeps } from '../support/core-deps.ts';
 import { UNKNOWN } from '../support/outcomes.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -28,16 +28,14 @@ beforeEach(() => {
 
 /** A replica with the connections `scripted`, and `mute`, which has no look-up. */
 const deps = (): OpenOutcomesDeps => ({
-  database,
-  now: systemClock(),
-  responses: RESPONSES,
-  observer: { alarmed: () => {}, finished: () => {}, finishFailed: () => {} },
-  schedule: { leaseMarginMs: 1_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
-  connections: () =>
-    new Map([
+  ...coreDeps({
+    ...{ database, responses: RESPONSES },
+    connections: new Map([
       ['scripted', silentConnection({ lookUp: async () => UNKNOWN })],
       ['mute', silentConnection()],
     ]),
+  }),
+  schedule: { leaseMarginMs: 1_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
   openOutcomes: {
     counted: (outcomes) => counted.push(outcomes),
     unaskable: (outcomes) => told.push(outcomes),

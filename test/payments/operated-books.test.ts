@@ -7,8 +7,7 @@ import { getPayment } from '#src/payments/read/get-payment.ts';
 import { runs } from '../support/fixed-seed.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Behaviour } from './ledger-provider.ts';
-import { onOperatedPayments, payments } from './operated-payments.ts';
-import { cancel, capture, refund } from './requested-operations.ts';
+import { cancel, capture, onOperatedPayments, payments, refund } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
 afterEach(() => {

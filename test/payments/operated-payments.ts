@@ -1,178 +1,120 @@
-import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { beforeAll } from 'vitest';
-import { CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
+import { beforeAll, beforeEach } from 'vitest';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import {
-  type Payment,
-  Payment_Status,
-  Payment_SubStatus_Value,
-  Payment_Workflow,
-  Transaction_Category,
-} from '#gen/payments/v1/payment_pb.js';
-import {
-  type CreatePaymentRequest,
-  CreatePaymentRequestSchema,
+  CancelOrRefundPaymentRequestSchema,
+  CancelPaymentRequestSchema,
+  CapturePaymentRequestSchema,
+  RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import { systemClock } from '#src/clock.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { CheckerDeps } from '#src/payments/check/checker.ts';
-import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
-import { openStoredResponses } from '#src/payments/keys/stored-response.ts';
-import { createBinTable } from '#src/payments/method/bin-table.ts';
-import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
-import { getPayment } from '#src/payments/read/get-payment.ts';
-import { createRouter } from '#src/routing/router.ts';
-import type { Database } from '#src/store/engine/database.ts';
-import { cardVault } from '#src/vault/card-vault.ts';
-import { parseJson } from '#src/wire/parse-json.ts';
-import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
-import { withAges } from '../support/database-clock.ts';
-import { onOwnDatabase, database as ownDatabase, tables as ownTables } from '../support/own-database.ts';
-import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from '../support/payment-requests.ts';
-import { restBody } from '../support/stored-responses.ts';
-import type { Tables } from '../support/tables.ts';
-import { type LedgerProvider, ledgerProvider } from './ledger-provider.ts';
+import {
+  cancelOrRefundPayment,
+  cancelPayment,
+  capturePayment,
+  refundPayment,
+} from '#src/payments/operate/payment-operations.ts';
+import { notified } from '../support/news.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+import { type OperatedPayments, openOperatedPayments } from './open-operated-payments.ts';
 
-/** Payments on a real database, at a provider with books. */
-export type OperatedPayments = {
-  readonly database: Database;
-  readonly tables: Tables;
-  readonly provider: LedgerProvider;
-  readonly deps: PaymentDeps & OperationDeps & CheckerDeps;
-  /** The caller of account one, with a fresh key or the given one; undefined for none. */
-  caller(idempotencyKey?: string | null): Caller;
-  /** Makes a payment of 100.00 USD by card. */
-  pay(options?: PayOptions): Promise<Payment>;
-  /** Makes a payment, and also returns its request and response. */
-  payAs(
-    payer: Caller,
-    options?: PayOptions,
-  ): Promise<{ request: CreatePaymentRequest; payment: Payment; body: Uint8Array }>;
-  /** Reads a payment's state, such as SUCCEEDED/APPROVED. */
-  stateOf(payment: Payment): Promise<string>;
-  /** Moves the database's clock ahead. */
-  setAhead(ms: number): void;
-  /** Makes all open work due at once. */
-  makeDue(): Promise<unknown>;
-};
-
-type PayOptions = {
-  readonly capture?: boolean;
-  readonly wallet?: boolean;
-  /** Pays with a code of this local method. */
-  readonly code?: 'PIX' | 'OXXO';
-  readonly keepsCard?: boolean;
-  readonly customerId?: string;
-};
-
-type Caller = { accountId: string; idempotencyKey: string | undefined; secretPresented: true };
-
-const KEY = randomBytes(32);
-const decode = jsonDecoder(CreatePaymentRequestSchema);
+/* Payments at a provider with books: their merchant's requests, their provider's news, and what became of them. */
 
 export let payments: OperatedPayments;
+/** The alarms that checks raised so far in a test, in order. */
+export let alarms: string[];
 
 /**
- * Opens `payments`, on a database of its own, for the tests of one file.
+ * Opens `payments`, on a database of its own, for the tests of one file. Each test starts at the actual time, without
+ * alarms.
  *
  * @param options.empties comma-separated names of tables that are emptied before each test.
  */
 export function onOperatedPayments({ empties }: { empties?: string } = {}): void {
   onOwnDatabase({ empties, maxConnections: 8 });
   beforeAll(async () => {
-    payments = await openOperatedPayments(ownDatabase, ownTables);
+    const opened = await openOperatedPayments(database, tables);
+    const checked = { ...opened.deps.checked, learned: keepAlarm };
+    payments = { ...opened, deps: { ...opened.deps, checked } };
+  });
+  beforeEach(() => {
+    payments.setAhead(0);
+    alarms = [];
   });
 }
 
-/** Opens payments on a database, for programs that are not tests. */
-export async function openOperatedPayments(opened: Database, tables: Tables): Promise<OperatedPayments> {
-  const provider = ledgerProvider();
-  let aheadMs = 0;
-  const database = withAges(opened, (ageMs) => ageMs + aheadMs);
-  const connections = new Map([['ledger', provider.connection]]);
-  const signals = { isAvailable: () => true, approvalRate: () => 0 };
-  const catalogue = create(CatalogueSchema, {
-    paymentMethodTypes: [
-      { type: 'WALLET', category: Transaction_Category.WALLET, workflows: [Payment_Workflow.REDIRECT] },
-      ...[
-        { type: 'PIX', category: Transaction_Category.BANK_TRANSFER, workflows: [Payment_Workflow.REDIRECT] },
-        { type: 'OXXO', category: Transaction_Category.TICKET, workflows: [Payment_Workflow.REDIRECT] },
-      ],
-      { type: 'CARD', category: Transaction_Category.CARD, workflows: [Payment_Workflow.DIRECT] },
-    ],
-    connections: [{ id: 'ledger', name: 'Ledger', providerId: 'LEDGER' }],
-    routes: [{ id: 1, targets: [{ connection: 'ledger' }] }],
-  });
-  const deps: OperatedPayments['deps'] = {
-    database,
-    vault: cardVault(new Map([['test-1', KEY]])),
-    ...{ fingerprintKey: KEY, requestHashKey: KEY, payerEmailKey: KEY, payerDocumentKey: KEY },
-    catalogue: () => ({
-      version: 0,
-      types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
-      router: createRouter(catalogue, signals),
-      signals,
-      bins: createBinTable([]),
-      connections,
-      learn: () => {},
+const keepAlarm: CheckerDeps['checked']['learned'] = (_about, result) => {
+  if (typeof result === 'string' && result !== 'lapsed') alarms.push(result);
+};
+
+/**
+ * Fields of a request besides the payment's ID, and the service that receives it if it differs from
+ * that of `payments`. A null key means none; the default is a fresh one.
+ */
+type Asked = {
+  deps?: OperatedPayments['deps'];
+  amount?: string;
+  reference?: string;
+  transactionId?: string;
+  key?: string | null;
+  currency?: string;
+  isFinal?: boolean;
+};
+
+const namesOf = (payment: Payment, { reference, transactionId }: Asked) => ({
+  paymentId: payment.id,
+  ...(transactionId !== undefined && { transactionId }),
+  ...(reference !== undefined && { merchantReference: reference }),
+});
+const fieldsOf = (payment: Payment, asked: Asked) => ({
+  ...namesOf(payment, asked),
+  ...(asked.amount !== undefined && {
+    amount: { currency: asked.currency ?? 'USD', value: { value: asked.amount } },
+  }),
+});
+/** Captures, cancels and refunds a payment at the merchant's request. */
+export const capture = (payment: Payment, asked: Asked = {}) =>
+  capturePayment(
+    asked.deps ?? payments.deps,
+    create(CapturePaymentRequestSchema, {
+      ...fieldsOf(payment, asked),
+      ...(asked.isFinal !== undefined && { finalCapture: asked.isFinal }),
     }),
-    connections: () => connections,
-    now: systemClock(),
-    publicUrl: () => 'https://payments.example',
-    responses: await openStoredResponses(database),
-    // Every sent request may be closed at once.
-    schedule: { leaseMarginMs: 60_000, firstCheckMs: 1, closingMarginMs: -60_000 },
-    patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
-    observer: {
-      providerCall: (_connection, _transaction, call) => call(),
-      failedOver: () => {},
-      alarmed: () => {},
-      finishFailed: () => {},
-      finished: () => {},
-      operated: () => {},
-      replayed: () => {},
-      refused: () => {},
-    },
-    isLeftAlone: () => false,
-    settled: () => {},
-    checked: { learned: () => {}, failed: (error) => Promise.reject(error) },
-  };
-  const caller = (key: string | null = randomUUID()): Caller => ({
-    accountId: ACCOUNT_ONE,
-    idempotencyKey: key ?? undefined,
-    secretPresented: true,
+    payments.caller(asked.key),
+  );
+export const refund = (payment: Payment, asked: Asked = {}) =>
+  refundPayment(
+    asked.deps ?? payments.deps,
+    create(RefundPaymentRequestSchema, fieldsOf(payment, asked)),
+    payments.caller(asked.key),
+  );
+export const cancel = (payment: Payment, asked: Asked = {}) =>
+  cancelPayment(
+    asked.deps ?? payments.deps,
+    create(CancelPaymentRequestSchema, namesOf(payment, asked)),
+    payments.caller(asked.key),
+  );
+export const undo = (payment: Payment, asked: Asked = {}) =>
+  cancelOrRefundPayment(
+    asked.deps ?? payments.deps,
+    create(CancelOrRefundPaymentRequestSchema, fieldsOf(payment, asked)),
+    payments.caller(asked.key),
+  );
+export const idOf = ({ transactions }: Payment) => transactions?.id ?? '';
+
+/** Delivers a notification that prompts a look-up. @returns the result of the last notification settled. */
+export const news = (payment: Payment, connection: ProviderConnection = payments.provider.connection) =>
+  notified({ ...payments.deps, connections: () => new Map([['ledger', connection]]) }, 'ledger', {
+    transactionId: idOf(payment),
   });
 
-  async function payAs(
-    payer: Caller,
-    { capture = true, wallet = false, code, keepsCard = false, customerId = '' }: PayOptions = {},
-  ) {
-    const amount = { currency: 'USD', value: '100.00' };
-    const type = code ?? (wallet ? 'WALLET' : undefined);
-    const json = type
-      ? withField(withField(walletPayment(), 'amount', amount), 'payment_method', { type })
-      : withField(withField(cardPayment(), 'amount', amount), 'payment_method.detail.card.capture', capture);
-    const keeping = withField(json, 'payment_method.vault_on_success', keepsCard);
-    const asked = withField(keeping, 'customer_payer.id', customerId);
-    const request = decode(parseJson(Buffer.from(JSON.stringify(asked))));
-    const made = await createPayment(deps, request, payer);
-    return { request, payment: made.record, body: restBody(made) };
-  }
-
-  return {
-    database,
-    tables,
-    provider,
-    deps,
-    caller,
-    payAs,
-    pay: async (options) => (await payAs(caller(), options)).payment,
-    async stateOf({ id }) {
-      const { status, subStatus } = await getPayment(deps, id, caller());
-      return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
-    },
-    setAhead(ms) {
-      aheadMs = ms;
-    },
-    makeDue: () => tables.query('UPDATE transaction SET check_at = now() WHERE check_at IS NOT NULL'),
-  };
+/** The other transactions of a payment: type, status and minor units. */
+export async function others({ id }: Payment): Promise<string[]> {
+  const rows = await payments.tables.query(
+    `SELECT type, status, amount_minor_units::integer AS units FROM transaction
+     WHERE payment_id = $1 AND parent_id IS NOT NULL ORDER BY created_at, id`,
+    [id],
+  );
+  return rows.map(({ type, status, units }) => `${type} ${status} ${units}`);
 }

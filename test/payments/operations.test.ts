@@ -10,8 +10,7 @@ import {
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { restBody } from '../support/stored-responses.ts';
-import { onOperatedPayments, payments } from './operated-payments.ts';
-import { cancel, capture, idOf, refund, undo } from './requested-operations.ts';
+import { cancel, capture, idOf, onOperatedPayments, payments, refund, undo } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
 

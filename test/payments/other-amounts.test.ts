@@ -7,12 +7,11 @@ import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { forgetNews, notified, signed } from '../support/news.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { alarms, capture, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
-import { payments } from './operated-payments.ts';
+import { alarms, capture, onOperatedPayments, others, payments, refund } from './operated-payments.ts';
 
 /* A provider reports an operation with another amount than was requested: in a signed report, or in a look-up. */
 
-onPaymentsElsewhere();
+onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
 
 const DAY_MS = 86_400_000;
 const CORRECTS = { approved: ['declined', ''], declined: ['approved', ''] };
@@ -31,19 +30,19 @@ async function sign(
   } as const;
   const report = { outcome: outcome[kind], minorUnits, currency, at: new Date(day * DAY_MS) };
   await forgetNews();
-  return signed(deps, 'ledger', payments.provider.connection, transactions?.id ?? '', report);
+  return signed(payments.deps, 'ledger', payments.provider.connection, transactions?.id ?? '', report);
 }
 
 /** A payment of 100.00 USD, and its open operation of 25.00 USD. */
 async function operated(type: 'CAPTURE' | 'REFUND'): Promise<{ payment: Payment; operation: Payment }> {
   const payment = await payments.pay({ capture: type === 'REFUND' });
   payments.provider.next.push('delays it');
-  const operation = (await (type === 'REFUND' ? refund : capture)(payment, '25')).record;
+  const operation = (await (type === 'REFUND' ? refund : capture)(payment, { amount: '25' })).record;
   return { payment, operation };
 }
 
 const amountsOf = async (payment: Payment) => {
-  const { amount, transactions } = await getPayment(deps, payment.id, payments.caller());
+  const { amount, transactions } = await getPayment(payments.deps, payment.id, payments.caller());
   return [amount?.captured?.value, amount?.refunded?.value, transactions?.amount?.value];
 };
 
@@ -52,11 +51,11 @@ it.each(['CAPTURE', 'REFUND'] as const)(
   async (type) => {
     const { payment, operation } = await operated(type);
     expect(await sign(operation, 'declined', 10_000n)).toBe('applied');
-    expect([await state(payment), await others(payment), alarms]).toEqual([
+    expect([await payments.stateOf(payment), await others(payment), alarms]).toEqual([
       ...['SUCCEEDED/APPROVED', [`${type} DECLINED 2500`], ['mismatch']],
     ]);
     expect(
-      (await (type === 'REFUND' ? refund : capture)(payment, '25')).record.transactions?.id,
+      (await (type === 'REFUND' ? refund : capture)(payment, { amount: '25' })).record.transactions?.id,
     ).toBeTruthy();
   },
 );
@@ -103,12 +102,12 @@ it('a refund that a look-up reports with another amount takes it, and blocks no 
     ...{ providerData: create(ProviderDataSchema), money: { minorUnits: 2_000n, currency: 'USD' } },
   };
   const connection = { ...payments.provider.connection, lookUp: async () => other };
-  const at = { ...deps, connections: () => new Map([['ledger', connection]]) };
+  const at = { ...payments.deps, connections: () => new Map([['ledger', connection]]) };
   expect(await notified(at, 'ledger', { transactionId: operation.transactions?.id })).toBe('applied');
   expect([await others(payment), await amountsOf(payment)]).toEqual([
     ...[['REFUND SUCCEEDED 2000'], ['0.00', '20.00', '20.00']],
   ]);
-  await refund(payment, '80');
+  await refund(payment, { amount: '80' });
   expect(await others(payment)).toEqual(['REFUND SUCCEEDED 2000', 'REFUND SUCCEEDED 8000']);
 });
 
@@ -116,7 +115,7 @@ it('an operation that succeeded with another amount is corrected with that amoun
   const { payment, operation } = await operated('CAPTURE');
   await sign(operation, 'approved', 2_000n);
   await sign(operation, 'declined', 2_000n, { day: 3 });
-  expect([await others(payment), await state(payment)]).toEqual([
+  expect([await others(payment), await payments.stateOf(payment)]).toEqual([
     ...[['CAPTURE DECLINED 2000'], 'SUCCEEDED/APPROVED'],
   ]);
   expect(await sign(operation, 'approved', 2_500n, { day: 2 })).toBe('unchanged');
@@ -138,7 +137,7 @@ it('an operation that fails after it succeeded leaves the books, whatever amount
 it('a correction with more than the payment can hold waits, with an alarm', async () => {
   const { payment, operation } = await operated('REFUND');
   await sign(operation, 'declined', 2_500n);
-  await refund(payment, '90');
+  await refund(payment, { amount: '90' });
   expect(await sign(operation, 'approved', 2_000n, { day: 2 })).toBe('waiting');
   expect([await others(payment), alarms]).toEqual([
     ['REFUND DECLINED 2500', 'REFUND SUCCEEDED 9000'],
@@ -148,10 +147,10 @@ it('a correction with more than the payment can hold waits, with an alarm', asyn
 
 it('a cancel is done whatever amount the provider names, without an alarm', async () => {
   const payment = await payments.pay({ capture: false });
-  await capture(payment, '40');
+  await capture(payment, { amount: '40' });
   payments.provider.next.push('delays it');
   const request = create(CancelPaymentRequestSchema, { paymentId: payment.id });
-  const { record } = await cancelPayment(deps, request, payments.caller());
+  const { record } = await cancelPayment(payments.deps, request, payments.caller());
   expect(await sign(record, 'approved', 10_000n)).toBe('applied');
   expect([await others(payment), alarms]).toEqual([['CAPTURE SUCCEEDED 4000', 'CANCEL SUCCEEDED 6000'], []]);
 });
@@ -160,5 +159,8 @@ it('a report of a payment with another amount changes nothing, and raises an ala
   payments.provider.next.push('does it, unanswered');
   const payment = await payments.pay();
   expect(await sign(payment, 'approved', 9_999n)).toBe('unchanged');
-  expect([await state(payment), alarms]).toEqual(['PENDING/PENDING_PROVIDER_CONFIRMATION', ['mismatch']]);
+  expect([await payments.stateOf(payment), alarms]).toEqual([
+    'PENDING/PENDING_PROVIDER_CONFIRMATION',
+    ['mismatch'],
+  ]);
 });

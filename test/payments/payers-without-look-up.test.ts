@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
@@ -17,7 +17,6 @@ const fail = () => {
 };
 
 onOperatedPayments({ empties: 'payment, transaction, notification' });
-beforeEach(() => payments.setAhead(0));
 
 const at = (connection: ProviderConnection) => ({
   ...payments.deps,

@@ -1,7 +1,6 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { beforeEach } from 'vitest';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
-import { systemClock } from '#src/clock.ts';
 import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { CheckerDeps } from '#src/payments/check/checker.ts';
@@ -10,6 +9,7 @@ import { type Reported, type WriteDeps, writeOwnOutcome, writeReport } from '#sr
 import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import type { OpenAttempt } from '../support/claimed-rows.ts';
+import { coreDeps } from '../support/core-deps.ts';
 import { database, onOwnDatabase as openOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { silentConnection } from '../support/silent-connection.ts';
@@ -49,17 +49,13 @@ export function connectionOf(says: Says, over: Partial<ProviderConnection> = {})
 
 /** The checker with these connections. */
 export function depsWith(connections: Readonly<Record<string, ProviderConnection>>): CheckerDeps {
+  const deps = coreDeps({
+    ...{ database, responses: RESPONSES, connections: new Map(Object.entries(connections)) },
+  });
   return {
-    database,
-    now: systemClock(),
-    publicUrl: () => 'https://payments.example',
-    responses: RESPONSES,
-    observer: { alarmed: () => {}, finished: () => {}, finishFailed: () => {} },
+    ...deps,
     // No lease ends during a look-up, however busy the machine is: a second look-up would follow.
     schedule: { leaseMarginMs: 60_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
-    connections: () => new Map(Object.entries(connections)),
-    isLeftAlone: () => false,
-    settled: () => {},
     checked: {
       learned: (_about, result) => seen.push(typeof result === 'string' ? result : result.kind),
       failed: (error) => seen.push(String(error)),
@@ -137,9 +133,16 @@ export function writeLate(
 }
 
 /** Makes open requests appear to have been sent so many seconds ago, by the database's clock. */
-export const setAge = (ageS: number) =>
-  tables.query(
-    `UPDATE transaction SET created_at = now() - make_interval(secs => $1),
-       payer_due_at = payer_due_at - (created_at - (now() - make_interval(secs => $1)))`,
+export async function setAge(ageS: number): Promise<void> {
+  // In UTC and with a parameter, because a distributed database refuses an update that depends on the session.
+  const [row] = await tables.query(
+    "SELECT (now() - make_interval(secs => $1)) AT TIME ZONE 'UTC' AS created_at",
     [ageS],
   );
+  await tables.query(
+    `UPDATE transaction SET created_at = $1::timestamp AT TIME ZONE 'UTC',
+       payer_due_at = (payer_due_at AT TIME ZONE 'UTC' - (created_at AT TIME ZONE 'UTC' - $1::timestamp))
+         AT TIME ZONE 'UTC'`,
+    [row?.created_at],
+  );
+}

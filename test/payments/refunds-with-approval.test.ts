@@ -5,11 +5,9 @@ import { checkDue } from '#src/payments/check/checker.ts';
 import { writeReport } from '#src/payments/write-change.ts';
 import { APPROVED, UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { alarms, deps, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
-import { payments } from './operated-payments.ts';
-import { idOf } from './requested-operations.ts';
+import { alarms, idOf, news, onOperatedPayments, others, payments } from './operated-payments.ts';
 
-onPaymentsElsewhere();
+onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
 
 describe('a refund made at the provider itself', () => {
   it('a refund at the provider is recorded along with a payment whose approval is learned later', async () => {
@@ -17,7 +15,7 @@ describe('a refund made at the provider itself', () => {
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
     expect(await news(payment)).toBe('applied');
-    expect(await state(payment)).toBe('REFUNDED/REFUNDED');
+    expect(await payments.stateOf(payment)).toBe('REFUNDED/REFUNDED');
   });
 
   it('a refund at the provider is recorded after the approval; without refunds, one look-up is made', async () => {
@@ -30,7 +28,7 @@ describe('a refund made at the provider itself', () => {
       },
     });
     const [refunded, kept] = [await payments.pay({ wallet: true }), await payments.pay({ wallet: true })];
-    expect([await news(refunded, telling(1_000n)), await state(refunded), alarms]).toEqual([
+    expect([await news(refunded, telling(1_000n)), await payments.stateOf(refunded), alarms]).toEqual([
       'applied',
       'SUCCEEDED/PARTIALLY_REFUNDED',
       [],
@@ -55,11 +53,22 @@ describe('a refund made at the provider itself', () => {
       if (what === 'is unknown') payments.provider.next.push('does it, unanswered');
       const payment = await payments.pay({ wallet: what === 'was open' });
       const connections = () => new Map([['ledger', { ...connection, lookUp }]]);
-      const scheduled = { ...deps, connections, checked: { ...deps.checked, failed: () => {} } };
+      const scheduled = {
+        ...payments.deps,
+        connections,
+        checked: { ...payments.deps.checked, failed: () => {} },
+      };
       await payments.makeDue();
-      expect([await checkDue(scheduled), await state(payment), asked]).toEqual([1, 'SUCCEEDED/APPROVED', 2]);
+      expect([await checkDue(scheduled), await payments.stateOf(payment), asked]).toEqual([
+        1,
+        'SUCCEEDED/APPROVED',
+        2,
+      ]);
       await payments.makeDue();
-      expect([await checkDue(scheduled), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
+      expect([await checkDue(scheduled), await payments.stateOf(payment)]).toEqual([
+        1,
+        'SUCCEEDED/PARTIALLY_REFUNDED',
+      ]);
       // No look-up is left to make.
       await payments.makeDue();
       expect([await checkDue(scheduled), await others(payment)]).toEqual([0, ['REFUND SUCCEEDED 2500']]);
@@ -72,14 +81,14 @@ describe('a refund made at the provider itself', () => {
     const lookUp = async () => {
       const transactionId = idOf(payment);
       const leased = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId, fence: 0 };
-      await writeReport(deps, leased, { kind: 'outcome', transactionId, outcome: told, pauseS: 60 });
+      await writeReport(payments.deps, leased, { kind: 'outcome', transactionId, outcome: told, pauseS: 60 });
       return APPROVED;
     };
     const { connection } = payments.provider;
     expect(await news(payment, { ...connection, lookUp })).toBe('unchanged');
     const connections = () => new Map([['ledger', { ...connection, lookUp: async () => told }]]);
     await payments.makeDue();
-    expect([await checkDue({ ...deps, connections }), await others(payment)]).toEqual([
+    expect([await checkDue({ ...payments.deps, connections }), await others(payment)]).toEqual([
       1,
       ['REFUND SUCCEEDED 2500'],
     ]);
@@ -90,9 +99,9 @@ describe('a refund made at the provider itself', () => {
     const totals = { captured: 10_000n, refunded: 10_001n };
     const lookUp = async () => ({ ...APPROVED, totals }) as Outcome;
     expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('applied');
-    expect([await state(payment), alarms]).toEqual(['SUCCEEDED/APPROVED', ['mismatch']]);
+    expect([await payments.stateOf(payment), alarms]).toEqual(['SUCCEEDED/APPROVED', ['mismatch']]);
     // No schedule repeats it: it needs manual review.
     await payments.makeDue();
-    expect([await checkDue(deps), alarms]).toEqual([0, ['mismatch']]);
+    expect([await checkDue(payments.deps), alarms]).toEqual([0, ['mismatch']]);
   });
 });

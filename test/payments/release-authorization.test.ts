@@ -11,8 +11,9 @@ import type { Release } from '#src/payments/check/decide.ts';
 import { releaseAuthorization } from '#src/payments/check/look-up-transaction.ts';
 import { UNKNOWN } from '../support/outcomes.ts';
 import { withClockAhead } from '../support/process-clock.ts';
-import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
-import * as requested from './requested-operations.ts';
+import type { OperatedPayments } from './open-operated-payments.ts';
+import * as requested from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const providerData = create(ProviderDataSchema);
 const ENDED: Outcome = { kind: 'expired', providerData };
@@ -25,7 +26,6 @@ onOperatedPayments({ empties: 'payment, transaction' });
 let payment: Payment;
 let deps: OperatedPayments['deps'];
 beforeEach(async () => {
-  payments.setAhead(0);
   payment = await payments.pay({ capture: false });
 });
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { restBody } from '../support/stored-responses.ts';
-import { onOperatedPayments, payments } from './operated-payments.ts';
-import { capture, idOf, refund, undo } from './requested-operations.ts';
+import { capture, idOf, onOperatedPayments, payments, refund, undo } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
 

@@ -1,34 +1,22 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { create } from '@bufbuild/protobuf';
+import { randomUUID } from 'node:crypto';
 import { beforeAll, expect } from 'vitest';
-import { CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
-import {
-  type Payment,
-  Payment_Status,
-  Payment_Workflow,
-  PaymentSchema,
-  Transaction_Category,
-} from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import { systemClock } from '#src/clock.ts';
 import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/port/capabilities.ts';
 import type { CallSlots, LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
-import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
+import { createPayment } from '#src/payments/create/create-payment.ts';
 import { type KeyedResponse, openStoredResponses } from '#src/payments/keys/stored-response.ts';
 import { createBinTable } from '#src/payments/method/bin-table.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
-import type { WriteDeps } from '#src/payments/write-change.ts';
-import type { Signals } from '#src/routing/order-targets.ts';
-import { createRouter } from '#src/routing/router.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { cardVault } from '#src/vault/card-vault.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { type CoreDeps, coreDeps } from '../support/core-deps.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ENROLLED_WALLET, type RequestJson } from '../support/payment-requests.ts';
 import { onMovedClock } from '../support/process-clock.ts';
@@ -90,16 +78,14 @@ export type ScriptedPayments = {
   readonly database: Database;
   readonly tables: Tables;
   readonly encode: (record: Payment) => Buffer;
-  /** Dependencies with which a test writes as another replica. */
-  readonly writeDeps: WriteDeps;
+  /** Dependencies with which a test writes and checks as another replica, without connections. */
+  readonly deps: CoreDeps;
   payment(request: RequestJson, script: Script): ScriptedPayment;
   /** The attempts in the database, in order; `open`: the outcome is unknown. */
   rows(): Promise<Record<string, unknown>[]>;
 };
 
-const KEY = randomBytes(32);
 export const LEASE_MARGIN_MS = 60_000;
-const SCHEDULE = { leaseMarginMs: LEASE_MARGIN_MS, firstCheckMs: 1, closingMarginMs: -60_000 };
 
 const STOOD = `SELECT t.connection_id, t.status, t.check_at > now() AS leased, p.status AS payment_status, p.record
   FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id WHERE t.id = $1`;
@@ -125,36 +111,25 @@ export function onScriptedPayments(): void {
 }
 
 async function openScriptedPayments(): Promise<ScriptedPayments> {
-  const vault = cardVault(new Map([['test-1', KEY]]));
   const responses = await openStoredResponses(database);
-  await addSandboxFixtures(database, { vault, fingerprintKey: KEY, bins: createBinTable([]) });
+  const deps = coreDeps({ database, responses, connections: new Map() });
+  await addSandboxFixtures(database, { ...deps, bins: createBinTable([]) });
   // The scripted targets stand in for the connection that enrolled the sandbox's wallet.
   await tables.query("UPDATE vaulted_token SET connection_id = 't1' WHERE id = $1", [ENROLLED_WALLET]);
 
   return {
-    database,
-    tables,
-    encode,
-    writeDeps: {
-      ...{ database, now: systemClock(), responses, schedule: SCHEDULE },
-      observer: { alarmed: () => {}, finished: () => {}, finishFailed: () => {} },
-    },
-    payment: (request, script) => scriptedPayment({ database, tables, vault, responses }, request, script),
+    ...{ database, tables, encode, deps },
+    payment: (request, script) => scriptedPayment({ database, tables, responses }, request, script),
     rows: () => tables.query(ROWS),
   };
 }
 
-type Opened = Pick<ScriptedPayments, 'database' | 'tables'> & Pick<PaymentDeps, 'vault' | 'responses'>;
+type Opened = Pick<ScriptedPayments, 'database' | 'tables'> & Pick<CoreDeps, 'responses'>;
 
 function scriptedPayment(opened: Opened, request: RequestJson, script: Script): ScriptedPayment {
   const { database, tables } = opened;
   const calls: Call[] = [];
-  const connections = scriptedConnections(script, calls, tables);
-  const deps = depsOf(opened, script, connections);
-  const failed = (error: unknown) => Promise.reject(error);
-  const checked = { learned: () => {}, failed };
-  const settled = () => {};
-  const isLeftAlone = () => false;
+  const deps = depsOf(opened, script, scriptedConnections(script, calls, tables));
   const caller = { accountId: ACCOUNT_ONE, idempotencyKey: randomUUID(), secretPresented: true };
   const message = decode(parseJson(Buffer.from(JSON.stringify(request))));
   async function send() {
@@ -164,9 +139,7 @@ function scriptedPayment(opened: Opened, request: RequestJson, script: Script): 
   async function recover() {
     do {
       await tables.query(`UPDATE transaction SET check_at = now() WHERE ${IS_OPEN}`);
-    } while (
-      await checkDue({ ...deps, database, connections: () => connections, isLeftAlone, checked, settled })
-    );
+    } while (await checkDue({ ...deps, database }));
   }
   return {
     calls,
@@ -183,76 +156,32 @@ function scriptedPayment(opened: Opened, request: RequestJson, script: Script): 
 }
 
 function depsOf(
-  { database, vault, responses }: Opened,
+  { database, responses }: Opened,
   script: Script,
   connections: ReadonlyMap<string, ProviderConnection>,
-): PaymentDeps {
-  const signals: Signals = { isAvailable: script.isAvailable ?? (() => true), approvalRate: () => 0 };
-  const { around = (_name, run) => run() } = script;
-  return {
+): CoreDeps {
+  const { around = (_name, run) => run(), maxAttempts, softDeclines = false, isAvailable } = script;
+  const deps = coreDeps({
     database: {
       ...database,
       query: (statement, values) => around(statement.name, () => database.query(statement, values)),
     },
-    vault,
-    ...{ fingerprintKey: KEY, requestHashKey: KEY, payerEmailKey: KEY, payerDocumentKey: KEY },
-    catalogue: () => ({
-      version: 0,
-      types: TYPES,
-      router: createRouter(catalogueOf(script), signals),
-      signals,
-      bins: createBinTable([]),
-      connections,
-      learn: () => {},
-    }),
-    now: systemClock(),
-    publicUrl: () => 'https://payments.example',
-    responses,
-    schedule: { ...SCHEDULE, leaseMarginMs: script.leaseMarginMs ?? LEASE_MARGIN_MS },
+    ...{ responses, connections, ...(isAvailable && { isAvailable }) },
+    failover: { ...(maxAttempts !== undefined && { maxAttempts }), softDeclines },
+  });
+  return {
+    ...deps,
+    schedule: { ...deps.schedule, leaseMarginMs: script.leaseMarginMs ?? LEASE_MARGIN_MS },
+    // A repeat of a request that stays in progress is refused soon.
     patience: { waitMs: 50, retryAfterS: 1, pause: () => Promise.resolve() },
     observer: {
-      providerCall: (_connection, _transaction, call) => call(),
-      failedOver: () => {},
+      ...deps.observer,
       finished: (payment, isLearnedLater) => {
         const status = Payment_Status[payment.status] ?? '';
         script.finished?.push(isLearnedLater ? `${status}, learned later` : status);
       },
-      alarmed: () => {},
-      finishFailed: () => {},
-      replayed: () => {},
-      refused: () => {},
     },
   };
-}
-
-const TYPES = new Map(
-  [
-    { type: 'CARD', category: Transaction_Category.CARD, workflow: Payment_Workflow.DIRECT },
-    {
-      type: 'WALLET_C_ENROLLMENT',
-      category: Transaction_Category.WALLET,
-      workflow: Payment_Workflow.DIRECT,
-    },
-    { type: 'WALLET_B', category: Transaction_Category.WALLET, workflow: Payment_Workflow.REDIRECT },
-  ].map(({ workflow, ...type }) => [
-    type.type,
-    create(CatalogueSchema, { paymentMethodTypes: [{ ...type, workflows: [workflow] }] })
-      .paymentMethodTypes[0] as never,
-  ]),
-);
-
-function catalogueOf({ outcomes, maxAttempts, softDeclines = false }: Script) {
-  const ids = outcomes.map((_, i) => `t${i + 1}`);
-  return create(CatalogueSchema, {
-    connections: ids.map((id) => ({ id, name: `Target ${id}`, providerId: id.toUpperCase() })),
-    routes: [
-      {
-        id: 1,
-        targets: ids.map((connection) => ({ connection })),
-        failover: { ...(maxAttempts !== undefined && { maxAttempts }), softDeclines },
-      },
-    ],
-  });
 }
 
 /** Returns true if a card payment with this outcome is looked up. */

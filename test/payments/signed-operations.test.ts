@@ -9,14 +9,12 @@ import { bringNews } from '../support/bring-news.ts';
 import { interleave } from '../support/interleave.ts';
 import { APPROVED } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { alarms, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
 import { ledgerReference } from './ledger-provider.ts';
-import { payments } from './operated-payments.ts';
-import { idOf } from './requested-operations.ts';
+import { alarms, idOf, onOperatedPayments, others, payments, refund } from './operated-payments.ts';
 
 /* Captures and refunds made at a provider without look-up, as its notifications report them. */
 
-onPaymentsElsewhere();
+onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
 
 /** The signed outcomes, keyed by the number in the notification's body. */
 const signed: NotificationSubject[] = [];
@@ -34,7 +32,7 @@ async function sign(
     currency = 'USD',
     paid = ledgerReference(idOf(payment)),
   } = {},
-  on = deps,
+  on = payments.deps,
 ): Promise<string> {
   const outcome: Outcome = {
     ...{ kind: 'approved', providerData: create(ProviderDataSchema), providerPaymentId },
@@ -48,7 +46,7 @@ async function sign(
 }
 
 /** Checks open outcomes. @returns the results of the settled notifications. */
-async function check(on = deps): Promise<string> {
+async function check(on = payments.deps): Promise<string> {
   const results: string[] = [];
   const connection: ProviderConnection = {
     ...payments.provider.connection,
@@ -76,13 +74,13 @@ it('a signed refund at a provider without look-up is recorded once for each prov
     'applied',
   ]);
   expect(await others(payment)).toEqual(['REFUND SUCCEEDED 2500', 'REFUND SUCCEEDED 2500']);
-  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
+  expect([await payments.stateOf(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
 });
 
 it('a signed refund waits while our own is in flight, and is recognized as ours by the provider’s id', async () => {
   const payment = await payments.pay();
   payments.provider.next.push('delays it');
-  await refund(payment, '25');
+  await refund(payment, { amount: '25' });
   expect(await sign(payment, 'REFUND')).toBe('waiting');
   await payments.tables.query("UPDATE transaction SET provider_payment_id = 'psp-1' WHERE type = 'REFUND'");
   expect(await check()).toBe('unchanged');
@@ -96,23 +94,28 @@ it('a signed refund waits if its payment was approved just after the payment was
     if (nth > 1) return;
     const transactionId = idOf(payment);
     const other = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId, fence: 0 };
-    await writeReport(deps, other, { kind: 'outcome', transactionId, outcome: APPROVED, pauseS: 60 });
+    await writeReport(payments.deps, other, {
+      kind: 'outcome',
+      transactionId,
+      outcome: APPROVED,
+      pauseS: 60,
+    });
   };
   const racing = {
-    ...deps,
+    ...payments.deps,
     database: interleave(payments.database, { after: { read_payment_state: approve } }),
   };
   expect(await sign(payment, 'REFUND', { paid: '' }, racing)).toBe('waiting');
-  expect(await state(payment)).toBe('SUCCEEDED/APPROVED');
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   expect(await check()).toBe('applied');
-  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
+  expect([await payments.stateOf(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
 });
 
 it('a signed capture is recorded for an authorization, and ignored for a purchase', async () => {
   const [authorized, purchased] = [await payments.pay({ capture: false }), await payments.pay()];
   expect(await sign(authorized, 'CAPTURE', { minorUnits: 10_000n })).toBe('applied');
   expect(await sign(purchased, 'CAPTURE', { minorUnits: 10_000n })).toBe('unchanged');
-  expect([await state(authorized), await state(purchased), alarms]).toEqual([
+  expect([await payments.stateOf(authorized), await payments.stateOf(purchased), alarms]).toEqual([
     'SUCCEEDED/CAPTURED',
     'SUCCEEDED/APPROVED',
     [],
@@ -129,7 +132,7 @@ it.each([
   async (_what, isPurchase, operation, over) => {
     const payment = await payments.pay({ capture: isPurchase });
     expect(await sign(payment, operation, over)).toBe('unchanged');
-    expect([await state(payment), await others(payment), alarms]).toEqual([
+    expect([await payments.stateOf(payment), await others(payment), alarms]).toEqual([
       'SUCCEEDED/APPROVED',
       [],
       ['mismatch'],

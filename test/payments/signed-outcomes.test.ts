@@ -12,8 +12,7 @@ import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import type { Behaviour } from './ledger-provider.ts';
-import { onOperatedPayments, payments } from './operated-payments.ts';
-import { idOf } from './requested-operations.ts';
+import { idOf, onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction, notification' });
 

@@ -2,18 +2,16 @@ import { expect, it } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Dispute } from '#src/connectors/port/dispute-report.ts';
 import { lookAgain, notified } from '../support/news.ts';
-import { alarms, deps, onPaymentsElsewhere, refund, state } from './external-under-test.ts';
-import { payments } from './operated-payments.ts';
-import { idOf } from './requested-operations.ts';
+import { alarms, idOf, onOperatedPayments, payments, refund } from './operated-payments.ts';
 
 /* Signed notifications that cannot be applied yet: they wait, but not in silence. */
 
-onPaymentsElsewhere();
+onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
 
 const OPENED: Dispute = { stage: 'opened', reference: 'dp_1', money: undefined };
 
 const dispute = (transactionId: string, of: Dispute = OPENED) =>
-  notified(deps, 'ledger', { transactionId, dispute: of });
+  notified(payments.deps, 'ledger', { transactionId, dispute: of });
 
 /** A payment that its provider declined, with this status of its only attempt. */
 async function failed(status: string): Promise<Payment> {
@@ -36,33 +34,36 @@ it.each(['DECLINED', 'ERROR', 'EXPIRED'])(
     const payment = await failed(status);
     const id = idOf(payment);
     expect([await dispute(id), alarms]).toEqual(['waiting', ['contradiction']]);
-    expect([await lookAgain(deps), alarms]).toEqual(['waiting', ['contradiction']]);
+    expect([await lookAgain(payments.deps), alarms]).toEqual(['waiting', ['contradiction']]);
     await age('1 hour');
-    expect([await lookAgain(deps), alarms]).toEqual(['waiting', ['contradiction', 'contradiction']]);
+    expect([await lookAgain(payments.deps), alarms]).toEqual(['waiting', ['contradiction', 'contradiction']]);
     await payments.tables.query("UPDATE transaction SET status = 'SUCCEEDED' WHERE id = $1", [id]);
-    expect([await lookAgain(deps), await state(payment)]).toEqual(['applied', 'IN_DISPUTE/RECEIVED']);
+    expect([await lookAgain(payments.deps), await payments.stateOf(payment)]).toEqual([
+      'applied',
+      'IN_DISPUTE/RECEIVED',
+    ]);
   },
 );
 
 it('a signed notification that has waited for an hour raises an alarm, whatever it waits for', async () => {
   const payment = await payments.pay();
   payments.provider.next.push('delays it');
-  await refund(payment, '60');
+  await refund(payment, { amount: '60' });
   expect([await dispute(idOf(payment)), alarms]).toEqual(['waiting', []]);
   await age('59 minutes');
-  expect([await lookAgain(deps), alarms]).toEqual(['waiting', []]);
+  expect([await lookAgain(payments.deps), alarms]).toEqual(['waiting', []]);
   await age('1 minute');
-  expect([await lookAgain(deps), alarms]).toEqual(['waiting', ['overdue']]);
+  expect([await lookAgain(payments.deps), alarms]).toEqual(['waiting', ['overdue']]);
 });
 
 it('thirty waiting notifications of a transaction do not hide newer ones', async () => {
   const id = idOf(await failed('DECLINED'));
   for (let i = 0; i < 30; i++) await dispute(id, { ...OPENED, reference: `dp_${i}` });
-  for (let i = 0; i < 2; i++) await lookAgain(deps);
+  for (let i = 0; i < 2; i++) await lookAgain(payments.deps);
   const tried = await payments.tables.query('SELECT 1 FROM notification WHERE tried_at IS NOT NULL');
   expect(tried).toHaveLength(30);
   await dispute(id, { ...OPENED, reference: 'newest' });
-  await lookAgain(deps);
+  await lookAgain(payments.deps);
   const [newest] = await payments.tables.query(
     "SELECT tried_at IS NOT NULL AS tried FROM notification WHERE dispute_reference = 'newest'",
   );

@@ -7,6 +7,7 @@ import { type WriteDeps, writeOwnOutcome, writeReport } from '#src/payments/writ
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { attemptToClaim } from '../support/claimed-rows.ts';
+import { coreDeps } from '../support/core-deps.ts';
 import { APPROVED } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { RESPONSES } from '../support/stored-responses.ts';
@@ -24,13 +25,14 @@ const schedule = { leaseMarginMs: 60_000, firstCheckMs: 1_000, closingMarginMs: 
 
 /** Dependencies on a database with a constant answer. */
 function depsOf(query: () => Promise<{ rows: readonly unknown[] }>): WriteDeps {
+  const database = { query, roundTripMs: () => 0 } as unknown as Database;
+  const deps = coreDeps({ database, responses: RESPONSES, connections: new Map() });
   return {
-    database: { query, roundTripMs: () => 0 } as unknown as Database,
+    ...deps,
     now: () => timestampFromDate(new Date('2026-01-31T09:08:07.000Z')),
-    responses: RESPONSES,
     observer: {
+      ...deps.observer,
       finished: ({ id }, isLearnedLater) => told.push([id, isLearnedLater]),
-      alarmed: () => {},
       finishFailed: (paymentId, error) => told.push([paymentId, error]),
     },
     eventWritten: () => told.push('event'),

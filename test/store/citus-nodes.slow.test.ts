@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -120,7 +120,8 @@ onCitus('a migration of a busy table (skipped unless CITUS_URL names a coordinat
     const [node] = await listAccountNodes(database);
     const directory = mkdtempSync(join(tmpdir(), 'migrations-'));
     cpSync(MIGRATIONS, directory, { recursive: true });
-    writeFileSync(join(directory, '0002_more.sql'), 'ALTER TABLE payment ADD COLUMN later integer');
+    const next = `${String(readdirSync(directory).length + 1).padStart(4, '0')}_more.sql`;
+    writeFileSync(join(directory, next), 'ALTER TABLE payment ADD COLUMN later integer');
     const url = new URL(own.url);
     url.host = node?.node ?? '';
     const client = new pg.Client(url.href);
@@ -141,7 +142,7 @@ onCitus('a migration of a busy table (skipped unless CITUS_URL names a coordinat
     await client.query('COMMIT');
     await guarded.close();
     await client.end();
-    expect(await migrating).toEqual(['0002_more.sql']);
+    expect(await migrating).toEqual([next]);
     rmSync(directory, { recursive: true });
     await database.close();
     await own.drop();

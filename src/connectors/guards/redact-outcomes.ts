@@ -50,15 +50,12 @@ const IDENTIFIERS: ReadonlySet<string> = new Set([
 
 /** Returns the outcome without card data; a redirect to a URL that contains card data becomes `unknown`. */
 function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
-  const shown = Object.fromEntries(
-    Object.entries(outcome).map(([name, value]) => {
-      if (name === 'providerData')
-        return [name, value && redactProviderData(value as ProviderData, redactor)];
-      if (name === 'card') return [name, redactCard(value as ReportedCard, redactor)];
-      if (typeof value !== 'string') return [name, value];
-      return [name, IDENTIFIERS.has(name) ? redactor.identifier(value) : redactor.text(value)];
-    }),
-  ) as Outcome;
+  const shown = withEach(outcome, (name, value) => {
+    if (name === 'providerData') return value && redactProviderData(value as ProviderData, redactor);
+    if (name === 'card') return redactCard(value as ReportedCard, redactor);
+    if (typeof value !== 'string') return value;
+    return IDENTIFIERS.has(name) ? redactor.identifier(value) : redactor.text(value);
+  });
   if (redactor.isClean(payersPage(shown))) return shown;
   const providerData = shown.kind === 'not_sent' ? undefined : shown.providerData;
   return alarmingOutcome("the provider's redirect contains card data", providerData);
@@ -66,19 +63,24 @@ function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
 
 /** Redacts the card behind a wallet's token, of which a provider reports short texts and numbers. */
 function redactCard(card: ReportedCard, redactor: Redactor): ReportedCard {
-  const shown = Object.entries(card).map(([name, value]) => [
-    name,
-    typeof value === 'string' ? redactor.text(value) : value,
-  ]);
-  return Object.fromEntries(shown);
+  return withEach(card, (_name, value) => (typeof value === 'string' ? redactor.text(value) : value));
 }
 
 /** Redacts a provider's data: every field is text except the raw response. */
 function redactProviderData(data: ProviderData, redactor: Redactor): ProviderData {
   const { $typeName, $unknown, rawResponse, ...texts } = data;
-  const shown = Object.entries(texts).map(([name, text]) => [name, text && redactor.text(text)]);
   return create(ProviderDataSchema, {
-    ...Object.fromEntries(shown),
+    ...withEach(texts, (_name, text) => (typeof text === 'string' ? redactor.text(text) : text)),
     ...(rawResponse && { rawResponse: redactor.json(rawResponse) }),
   });
+}
+
+/**
+ * Returns an object with the result of `map` for each property. It has the shape of the object that it copies, while
+ * `Object.fromEntries` builds a dictionary, at ten times the cost.
+ */
+function withEach<T extends object>(object: T, map: (name: string, value: unknown) => unknown): T {
+  const copy = { ...object } as Record<string, unknown>;
+  for (const name in copy) copy[name] = map(name, copy[name]);
+  return copy as T;
 }

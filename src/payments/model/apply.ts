@@ -228,8 +228,8 @@ function applyToOperation(
   const isCorrecting =
     reportedAt !== undefined && outcome.kind === 'declined' && outcome.corrects !== undefined;
   const isLateFailure = outcome.kind === 'declined' && (isCorrected || isCorrecting);
-  const late = { after, isLateFailure };
-  const applied = withOperationOutcome(found.record, id, before, operation, outcome, at, late);
+  const unchanged = { record: found.record, id, books: before };
+  const applied = withOperationOutcome(unchanged, operation, outcome, { at, after, isLateFailure });
   const { record, books, transactionStatus: status } = applied;
   const staysOpen = isStillOpen(outcome) || outcome.kind === 'awaits_payer';
   const checkInS = staysOpen ? pauseS : undefined;

@@ -186,8 +186,8 @@ function madeChange(
     description: MADE_AT_PROVIDER,
     reason: undefined,
   };
-  const begun = withOperation(record, own, before, planned, facts, at);
-  const made = withOperationOutcome(begun, newId, before, planned, reported, at);
+  const begun = withOperation({ record, books: before, base: own }, planned, facts, at);
+  const made = withOperationOutcome({ record: begun, id: newId, books: before }, planned, reported, { at });
   const { minorUnits } = planned.money;
   const { isFinal } = planned;
   return {

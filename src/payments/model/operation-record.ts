@@ -34,9 +34,7 @@ const TYPES: Readonly<Record<OperationType, Transaction_Type>> = {
 
 /** Returns a record with an operation that is about to be sent as its last transaction, waiting for its outcome. */
 export function withOperation(
-  record: Payment,
-  base: Transaction,
-  books: Books,
+  { record, books, base }: { readonly record: Payment; readonly books: Books; readonly base: Transaction },
   planned: PlannedOperation,
   facts: OperationFacts,
   at: Timestamp,
@@ -70,26 +68,23 @@ export function withOperation(
 /**
  * Writes the outcome of an operation into a record and the books.
  *
- * @param record the current record, which is not changed.
- * @param late.after the books after the outcome; by default, only an approval changes them.
- * @param late.isLateFailure the operation failed after its provider had reported success.
+ * @param before the current record, which is not changed, and the books; `id` is the operation's transaction.
+ * @param written.after the books after the outcome; by default, only an approval changes them.
+ * @param written.isLateFailure the operation failed after its provider had reported success.
  * @returns the new record, whose `transactions` field is the operation, and the new books.
  */
 export function withOperationOutcome(
-  record: Payment,
-  transactionId: string,
-  books: Books,
+  before: { readonly record: Payment; readonly id: string; readonly books: Books },
   operation: OpenOperation,
   outcome: Outcome,
-  at: Timestamp,
-  late: { readonly after?: Books | undefined; readonly isLateFailure?: boolean } = {},
+  written: { readonly at: Timestamp; readonly after?: Books | undefined; readonly isLateFailure?: boolean },
 ): Applied {
-  const after = late.after ?? (outcome.kind === 'approved' ? booksAfter(books, operation) : books);
-  const before = transactionOf(record, transactionId);
-  const states = transactionStates(outcome, operation.type, late.isLateFailure);
+  const { record, id, books } = before;
+  const { at, after = outcome.kind === 'approved' ? booksAfter(books, operation) : books } = written;
+  const states = transactionStates(outcome, operation.type, written.isLateFailure);
   const reported = outcome.kind === 'not_sent' ? undefined : outcome.providerData;
   const transaction: Transaction = {
-    ...before,
+    ...transactionOf(record, id),
     status: states.transaction,
     responseCode: states.responseCode,
     responseMessage: states.responseMessage,
@@ -98,7 +93,7 @@ export function withOperationOutcome(
     updatedAt: at,
   };
   const isOpen = states.transaction === Transaction_Status.PENDING;
-  const history = record.transactionsHistory.map((one) => (one.id === transactionId ? transaction : one));
+  const history = record.transactionsHistory.map((one) => (one.id === id ? transaction : one));
   return {
     record: withCurrentStates(
       { ...record, transactions: transaction, transactionsHistory: history },

@@ -240,7 +240,7 @@ function claimOf(
   const base = transactionOf(record, stored.base.id);
   const facts = { ...namedBy(requested, transactionId), parentId: target.id };
   const { hash, shape } = requested.hash(target.id);
-  const draft = withOperation(record, base, stored.books, planned, facts, deps.now());
+  const draft = withOperation({ record, books: stored.books, base }, planned, facts, deps.now());
   return {
     accountId,
     paymentId: record.id,

@@ -1,4 +1,6 @@
+import { older } from '../../support/tables.ts';
 import { paymentOf, send } from '../orders.ts';
+import type { LedgerLine } from '../providers/provider.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
@@ -40,6 +42,21 @@ export const PROVIDER: readonly Case[] = [
   }),
   misbehaving('provider: answers twice', ['duplicate_approval'], { first: 'SUCCEEDED', last: 'SUCCEEDED' }),
   {
+    name: 'provider: a charge that was lost before it was made, and is looked up for days',
+    async run(world) {
+      const { url } = await world.startReplica({ unhurried: true });
+      const order = world.order({ description: 'sandbox:reset_before' });
+      const status = paymentOf(await send(url, order))?.status;
+      world.expect(status === 'PENDING', `the response was ${status}`);
+      for (let days = 1; days <= CHECKED_DAYS; days++) await checkedADayLater(world);
+      const [row] = await world.query('SELECT status FROM payment');
+      // Unless its absence proves that it is never made, it stays unknown, whatever its age.
+      const expected = world.can('lost_charges') ? 'ERROR' : 'PENDING';
+      world.expect(row?.status === expected, `the lost charge is ${row?.status}`);
+      world.expect((await world.ledger()).every(isDeclined), 'something was charged');
+    },
+  },
+  {
     name: 'provider: late approvals',
     async run(world) {
       const replica = await world.startReplica();
@@ -76,6 +93,23 @@ export const PROVIDER: readonly Case[] = [
     },
   },
 ];
+
+const CHECKED_DAYS = 8;
+
+/** Makes the only attempt a day older, and waits until it was looked up, or has ended. */
+async function checkedADayLater(world: World): Promise<void> {
+  await world.query(`UPDATE transaction SET ${older('1 day')}, check_at = now() WHERE check_at IS NOT NULL`);
+  await world.until('the look-up', async () => {
+    const due = await world.query(
+      "SELECT 1 FROM transaction WHERE check_at <= now() + interval '1 minute' AND status = 'PENDING'",
+    );
+    return due.length === 0;
+  });
+}
+
+function isDeclined({ response_code }: LedgerLine): boolean {
+  return response_code !== '00';
+}
 
 /**
  * Makes a case in which the provider misbehaves in every way at once, each on two orders, with normal orders in

@@ -6,15 +6,36 @@ import {
   startFakeMercadoPago,
   webhookOf,
 } from '../../connectors/mercado-pago/fake-mercado-pago.ts';
-import { startFront } from './front.ts';
-import type { Judge, LedgerLine, Provider } from './provider.ts';
+import { DECLINED_AT_ACQUIRER_ONE } from '../orders.ts';
+import { type FrontRequest, startFront } from './front.ts';
+import type { Acquirer, Judge, LedgerLine, Provider } from './provider.ts';
 
 const CURRENCY = 'BRL';
+const TOKEN_OF_TWO = `${FAKE_ACCESS_TOKEN}-two`;
 
-/** Mercado Pago's fake: it redirects payers, shows them codes, and captures their payments by itself. */
+/** Mercado Pago's refusals by the ISO 8583 codes of the cases. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  '04': 'cc_rejected_card_disabled',
+  '05': 'cc_rejected_other_reason',
+  '12': 'cc_rejected_bad_filled_other',
+  '14': 'cc_rejected_bad_filled_card_number',
+  '41': 'cc_rejected_blacklist',
+  '43': 'cc_rejected_blacklist',
+  '51': 'cc_rejected_insufficient_amount',
+  '54': 'cc_rejected_bad_filled_date',
+  '59': 'cc_rejected_blacklist',
+  '91': 'cc_rejected_card_error',
+  N7: 'cc_rejected_bad_filled_security_code',
+  R1: 'authorization_revoked',
+  X9: 'invented_decline',
+};
+
+/** Mercado Pago's fake: cards, payers who are redirected or get codes, whose money it takes by itself. */
 export const mercadoPago: Provider = {
   name: 'mercado_pago',
   abilities: new Set([
+    'cards',
+    'authorizations',
     'redirects',
     'look_ups',
     'refund_reads',
@@ -26,23 +47,46 @@ export const mercadoPago: Provider = {
   connector: 'mercado-pago',
   timeoutMs: 1_500,
   settings: () => 'country: BR',
-  secrets: () => ({ access_token: 'FAULTS_TOKEN', webhook_secret: 'FAULTS_SECRET' }),
-  environment: { FAULTS_TOKEN: FAKE_ACCESS_TOKEN, FAULTS_SECRET: FAKE_WEBHOOK_SECRET },
+  secrets: (acquirer) => ({ access_token: `FAULTS_TOKEN_${acquirer}`, webhook_secret: 'FAULTS_SECRET' }),
+  environment: {
+    FAULTS_TOKEN_ONE: FAKE_ACCESS_TOKEN,
+    FAULTS_TOKEN_TWO: TOKEN_OF_TWO,
+    FAULTS_SECRET: FAKE_WEBHOOK_SECRET,
+  },
   currencies: [{ currency: CURRENCY, digits: 2 }],
   closesBy: 'close',
   searchLags: true,
   callOf(head) {
     if (/^POST \/(checkout\/preferences|v1\/payments) /.test(head)) return 'charge';
     if (/^POST \/v1\/payments\/\d+\/refunds /.test(head)) return 'operation';
+    // Only operations on authorizations have a key; the closing of a code has none.
+    if (/^PUT \/v1\/payments\/[\s\S]*x-idempotency-key/i.test(head)) return 'operation';
     if (/^PUT \/(checkout\/preferences|v1\/payments)\//.test(head)) return 'close';
     return /^GET \/(v1\/payments|checkout\/preferences)\//.test(head) ? 'look_up' : undefined;
   },
   async start(): Promise<Judge> {
     const fake = await startFakeMercadoPago(CURRENCY);
+    /** The first requests that were carried out, by our transaction id. */
+    const heard = new Map<string, Heard>();
     const front = await startFront(fake.url, {
       callOf: mercadoPago.callOf,
       keyHeader: 'x-idempotency-key',
-      account: (headers) => ({ acquirer: 'ONE', headers }),
+      account: (headers) => ({
+        acquirer: headers.authorization === `Bearer ${TOKEN_OF_TWO}` ? 'TWO' : 'ONE',
+        headers: { ...headers, authorization: `Bearer ${FAKE_ACCESS_TOKEN}` },
+      }),
+      changed: declinedAtOne,
+      /** Refuses the payment's token, as if its cardholder had the name of a refusal. */
+      async decline(request, code, ask) {
+        const token = fake.tokens.get(JSON.parse(request.body).token);
+        if (token) token.card.cardholder = { name: REFUSALS[code] ?? '' };
+        return ask(request);
+      },
+      heard({ method, path, body, acquirer }) {
+        if (method !== 'POST' || path !== '/v1/payments') return;
+        const { external_reference: id, transaction_amount: amount } = JSON.parse(body);
+        if (!heard.has(id)) heard.set(id, { acquirer, amount });
+      },
     });
     let isAlive = true;
     const paymentOf = (transactionId: string) =>
@@ -58,6 +102,9 @@ export const mercadoPago: Provider = {
       written: async () => '',
       ledger: async () => [
         ...[...fake.preferences.values()].flatMap((one) => linesOf(one, fake.payments)),
+        ...[...fake.payments.values()]
+          .filter(isCard)
+          .map((one) => lineOfCard(one, heard.get(String(one.external_reference)))),
         ...[...fake.payments.values()].filter(isCode).map(lineOfCode),
       ],
       async agree({ id }) {
@@ -75,7 +122,8 @@ export const mercadoPago: Provider = {
         return webhookOf(id, isForged ? { secret: 'forged-secret-signature' } : {});
       },
       trouble: front.trouble,
-      hasHeardOf: () => true,
+      // A charge that it does not find stays unknown: its token may still arrive.
+      hasHeardOf: (transactionId, isCard) => !isCard || paymentOf(transactionId) !== undefined,
       async kill() {
         isAlive = false;
         await Promise.all([front.close(), fake.close()]);
@@ -91,8 +139,40 @@ const CODE_STATES: Readonly<Record<string, string>> = {
 };
 
 /** Returns true for a payment that was made by itself, and not on a preference. */
-function isCode({ point_of_interaction, transaction_details }: JsonObject): boolean {
-  return point_of_interaction !== undefined || transaction_details !== undefined;
+function isCode(payment: JsonObject): boolean {
+  const { point_of_interaction, transaction_details } = payment;
+  return !isCard(payment) && (point_of_interaction !== undefined || transaction_details !== undefined);
+}
+
+function isCard({ card }: JsonObject): boolean {
+  return card !== undefined;
+}
+
+/** The account that was charged, and the amount before a capture of a part. */
+type Heard = { readonly acquirer: Acquirer; readonly amount: number };
+
+/** Names the cardholder like a refusal if the first account is to decline the card. */
+function declinedAtOne(request: FrontRequest): FrontRequest {
+  const { acquirer, path, body } = request;
+  if (acquirer !== 'ONE' || path !== '/v1/card_tokens' || !body.includes(DECLINED_AT_ACQUIRER_ONE)) {
+    return request;
+  }
+  return { ...request, body: JSON.stringify({ ...JSON.parse(body), cardholder: { name: 'FUND' } }) };
+}
+
+/** Returns the entry of a charge by card. */
+function lineOfCard(payment: JsonObject, heard: Heard | undefined): LedgerLine {
+  const { id, status, transaction_amount, transaction_amount_refunded } = payment;
+  const isRejected = status === 'rejected';
+  const isTaken = status === 'approved' || status === 'refunded';
+  return {
+    ...{ id: String(id), idempotency_key: String(payment.external_reference), kind: 'charge' },
+    ...{ acquirer: heard?.acquirer ?? 'ONE', status: isRejected ? 'declined' : 'approved' },
+    ...{ amount: units((heard?.amount ?? Number(transaction_amount)).toFixed(2)), currency: CURRENCY },
+    amount_captured: isTaken ? units(Number(transaction_amount).toFixed(2)) : 0,
+    amount_refunded: units(Number(transaction_amount_refunded).toFixed(2)),
+    ...{ response_code: isRejected ? null : '00', reference: null },
+  };
 }
 
 /** Returns the entry of a code. */

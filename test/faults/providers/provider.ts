@@ -19,6 +19,7 @@ export const ABILITIES = {
   late_payers: 'it lets nobody pay at a page that was closed',
   codes: 'it makes no codes',
   code_closings: 'it closes no code that can still be paid',
+  lost_charges: 'a lost charge that it does not find stays unknown, and so does its key if its sender died',
   lost_codes: 'the lost creation of a code that it does not find stays unknown',
   late_codes: 'it lets nobody pay a code that has run out',
   transfers: 'it takes no transfer of another amount',
@@ -86,8 +87,13 @@ export type Judge = {
   refundThere?(line: LedgerLine, amount: number): RawNotification;
   /** Causes trouble such as `sandbox:reset_after` for the operations on a payment with the provider's `id`. */
   trouble(id: string, word: string): void;
-  /** Returns false for a transaction that never reached the provider, so that it never sends notifications about it. */
-  hasHeardOf(transactionId: string): boolean;
+  /**
+   * Returns false for a transaction that never reached the provider, if its outcome stays unknown: no notification or
+   * look-up ends it.
+   *
+   * @param isCard true for an attempt by card.
+   */
+  hasHeardOf(transactionId: string, isCard: boolean): boolean;
   kill(): Promise<void>;
 };
 

@@ -38,6 +38,7 @@ export const stripe: Provider = {
     'dashboard',
     'codes',
     'code_closings',
+    'lost_charges',
     'lost_codes',
   ]),
   connector: 'stripe',

@@ -214,7 +214,7 @@ export function begun(
       description: '',
       reason: '',
     };
-    const draft = withOperation(record, own, operated.books, planned, facts, timeOf(state));
+    const draft = withOperation({ record, books: operated.books, base: own }, planned, facts, timeOf(state));
     const { isFinal } = planned;
     return {
       payment: { ...payment, version: payment.version + 1, openOperation: id },

@@ -199,7 +199,12 @@ it('an operation has its own copy of the payment method, and no raw response bef
     reason: 'q',
   };
   const at = timeOf(approved(true));
-  const { transactions: made } = withOperation(record, own, booksOf(payment, base), planned, facts, at);
+  const { transactions: made } = withOperation(
+    { record, books: booksOf(payment, base), base: own },
+    planned,
+    facts,
+    at,
+  );
   expect(made).toMatchObject({
     ...{ id: 'r', type: Transaction_Type.REFUND, parentTransactionId: BASE_ID, merchantReference: 'm' },
     ...{ description: 'd', reason: 'q', amount: { value: '0.60' }, createdAt: at, updatedAt: at },
