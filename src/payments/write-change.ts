@@ -1,6 +1,7 @@
 import { type Timestamp, timestampDate, timestampNow } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
+import { newId } from '#src/new-id.ts';
 import { enrolledByPayment } from '#src/payments/method/stored-method.ts';
 import { setPayerDue } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -191,6 +192,7 @@ async function write(
     },
     added: added && { ...added, status: Transaction_Status[added.status] },
     method: storedFate(record, change.method),
+    corrections: change.corrections?.map((one) => ({ ...one, id: newId(accountId) })),
   };
   const written = await writeChange(deps.database, stored);
   if (written.kind !== 'written') return written.kind;

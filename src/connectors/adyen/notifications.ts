@@ -110,6 +110,13 @@ const DISPUTES: Readonly<Record<string, DisputeStage>> = {
   SCHEME_ARBITRATION_LOST: 'lost',
 };
 
+/** Movements of the disputed money so far, by the events that report one. */
+const MOVES: Readonly<Record<string, number>> = {
+  CHARGEBACK: 1,
+  CHARGEBACK_REVERSED: 2,
+  SECOND_CHARGEBACK: 3,
+};
+
 /** Time by which Adyen's clock may be ahead of ours. */
 const MAX_AHEAD_MS = 5 * 60_000;
 
@@ -274,9 +281,11 @@ function alarm(
  * Reads a dispute. Its reference is present only along with the payment's, and is the same in all of the dispute's
  * events.
  */
-function disputeOf({ pspReference, originalReference, amount }: Item, stage: DisputeStage): Dispute {
+function disputeOf(item: Item, stage: DisputeStage): Dispute {
+  const { pspReference, originalReference, amount, eventCode, success } = item;
   const reference = originalReference && isTextLike(pspReference, PSP_REFERENCE) ? pspReference : undefined;
-  return { stage, reference, money: fromAdyenAmount(amount) };
+  const moves = success === 'true' ? MOVES[eventCode] : undefined;
+  return { stage, reference, money: fromAdyenAmount(amount), moves };
 }
 
 function signed(

@@ -139,8 +139,14 @@ function disputeOf(payment: Payment): Dispute | undefined {
   if (status === 'in_mediation') return { stage: 'opened', reference: disputeId('mediation', payment) };
   if (status !== 'charged_back') return undefined;
   const stage = detail === 'in_process' ? 'opened' : detail === 'reimbursed' ? 'won' : 'lost';
-  return { stage, reference: disputeId('chargeback', payment) };
+  return { stage, reference: disputeId('chargeback', payment), moves: MOVES[detail] };
 }
+
+/**
+ * Movements of the disputed money so far, by the status detail of a chargeback. While it is in process, Mercado Pago does
+ * not say whether it has taken the money.
+ */
+const MOVES: Readonly<Record<string, number>> = { settled: 1, reimbursed: 2 };
 
 /**
  * Returns the disputes that have ended according to a payment's state: the merchant or the payer got the money back.
@@ -149,7 +155,9 @@ export function endedDisputesOf(payment: Payment): readonly Dispute[] {
   const isWon = payment.status === 'approved' || disputeOf(payment)?.stage === 'won';
   if (!isWon && payment.status !== 'refunded') return [];
   const stage = isWon ? 'won' : 'lost';
-  return DISPUTE_KINDS.map((kind) => ({ stage, reference: disputeId(kind, payment) }));
+  const ended = DISPUTE_KINDS.map((kind) => ({ stage, reference: disputeId(kind, payment) }) as const);
+  const current = disputeOf(payment);
+  return ended.map((one) => (one.reference === current?.reference ? { ...one, moves: current?.moves } : one));
 }
 
 const DISPUTE_KINDS = ['mediation', 'chargeback'] as const;

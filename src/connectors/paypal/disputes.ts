@@ -38,7 +38,7 @@ export function disputedSubjects(resource: Resource): readonly NotificationSubje
  * and therefore as part of any dispute that PayPal reports. If PayPal reports none, the reversal stays open.
  */
 export function reversedSubjects(resource: Resource): readonly NotificationSubject[] {
-  const dispute: Dispute = { stage: 'opened', money: resource.amount };
+  const dispute: Dispute = { stage: 'opened', money: resource.amount, moves: 1 };
   return refundedSubjects(resource).map((subject) => ({ ...subject, dispute }));
 }
 
@@ -97,8 +97,21 @@ function disputeOf(resource: Resource): Dispute {
     stage,
     reference: resource.dispute_id,
     // An amount for several transactions is not the amount of any one of them.
-    money: resource.disputed_transactions.length === 1 ? moneyOf(resource, stage) : undefined,
+    ...(resource.disputed_transactions.length === 1 && {
+      money: moneyOf(resource, stage),
+      moves: movesOf(resource) || undefined,
+    }),
   };
+}
+
+/** Returns the movements of the disputed money so far: from the seller, back to the seller, and so on; fees are no part of them. */
+function movesOf({ money_movements: movements }: Resource): number {
+  const ofMoney = movements.filter(
+    (one) => one.affected_party === 'SELLER' && one.reason === 'DISPUTE_SETTLEMENT',
+  );
+  const count = (type: string) => ofMoney.filter((one) => one.type === type).length;
+  const debits = count('DEBIT');
+  return debits + Math.min(debits, count('CREDIT'));
 }
 
 /** Returns the stage; a dispute with an unknown outcome code stays open, which blocks refunds. */

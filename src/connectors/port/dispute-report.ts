@@ -7,6 +7,11 @@ export type Dispute = {
   readonly reference?: string | undefined;
   /** The disputed amount, which may be part of the payment. undefined: the provider does not report it. */
   readonly money?: Money | undefined;
+  /**
+   * Number of times that the provider has moved the disputed money so far, if it says. 1: it has taken the money; 2: it has given the
+   * money back; 3: it has taken the money again.
+   */
+  readonly moves?: number | undefined;
 };
 
 /** Stage of a dispute; 'won' is not final: the issuer may take the money again. */

@@ -4,6 +4,7 @@ import {
   each,
   type FieldsOf,
   fields,
+  listOf,
   optional,
   type Read,
   readJsonObject,
@@ -24,6 +25,7 @@ const DISPUTE_ID = /^[a-z]{2}_[A-Za-z0-9_]{1,200}$/;
 const readObject = fields({
   ...each(textOf, 'object', 'id', 'status'),
   ...each(asIs, 'amount', 'currency'),
+  balance_transactions: listOf(fields({ amount: asIs })),
   payment_intent: textLike(INTENT_ID),
   metadata: fields({ transaction_id: uuidOf }),
 });
@@ -42,6 +44,21 @@ const DISPUTES: Readonly<Record<string, DisputeStage>> = {
   lost: 'lost',
   won: 'won',
 };
+
+/** Movements of the disputed money so far, by the events that report one. */
+const MOVES: Readonly<Record<string, number>> = {
+  'charge.dispute.funds_withdrawn': 1,
+  'charge.dispute.funds_reinstated': 2,
+};
+
+/**
+ * Returns the movements of the disputed money so far: a dispute lists a balance transaction for each. An event that reports
+ * a movement may arrive before its balance transaction is listed.
+ */
+function movesOf(type: string, { balance_transactions: listed }: Read<typeof readObject>): number {
+  const moved = listed.filter(({ amount }) => typeof amount === 'number' && amount !== 0);
+  return Math.max(moved.length, MOVES[type] ?? 0);
+}
 
 /**
  * Reads an event that Stripe posted to our endpoint; pure. The event's object is used only to decide what to look up.
@@ -69,7 +86,8 @@ function subjectOf(type: string, object: Read<typeof readObject>): NotificationS
     const stage = DISPUTES[object.status];
     if (!stage || intentId === undefined) return undefined;
     const money = moneyOf(object);
-    const dispute = { stage, reference: DISPUTE_ID.test(id) ? id : undefined };
+    const reference = DISPUTE_ID.test(id) ? id : undefined;
+    const dispute = { stage, reference, moves: movesOf(type, object) || undefined };
     return { providerPaymentId: intentId, dispute: { ...dispute, money: money && fromStripeMoney(money) } };
   }
   const { transaction_id: transactionId } = object.metadata;

@@ -10,6 +10,7 @@ import { type Money, toDecimal } from '#src/money.ts';
 import type { Books } from './books.ts';
 import { addedTo, type Change, NOTHING_ELSE, type Unapplied } from './change.ts';
 import { eventOf } from './event.ts';
+import { disputeCorrections } from './movement.ts';
 import { transactionOf, withCurrentStates } from './operation-record.ts';
 import {
   booksOf,
@@ -45,9 +46,14 @@ export function disputeChange(
   // The provider's word that money was taken, although every attempt has failed according to the record.
   if (!base && !transactions.some(isOpen)) return 'conflict';
   if (!base || payment.openOperation) return 'waiting';
-  if (before && !mayFollow(before, reported)) return 'unchanged';
   const money = disputedOf(reported, base) ?? before ?? base;
   const books = booksOf(payment, base);
+  const corrections = disputeCorrections(before, before?.id ?? newId, reported.moves ?? 0, money);
+  if (before && !mayFollow(before, reported)) {
+    // Providers report movements of money apart from the stages of a dispute.
+    if (corrections.length === 0) return 'unchanged';
+    return { ...NOTHING_ELSE, record: current, books, event: undefined, corrections };
+  }
   const about = { id: before?.id ?? newId, baseId: base.id, stage: reported.stage, money };
   const { record, dispute } = withDispute(current, books, about, at);
   const { minorUnits } = money;
@@ -60,6 +66,7 @@ export function disputeChange(
       ...{ reference: undefined, providerPaymentId: reported.reference, parentId: base.id, isFinal: false },
     }),
     event: eventOf(record),
+    corrections,
   };
 }
 

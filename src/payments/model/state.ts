@@ -91,6 +91,9 @@ export type TransactionRow = {
   readonly ageMs: number;
   /** Time since the transaction first succeeded, according to the database's clock; undefined if it never did. */
   readonly sinceSuccessMs?: number | undefined;
+  /** Number of its movement corrections so far, and their signed sum. */
+  readonly corrections?: number | undefined;
+  readonly correctedMinorUnits?: bigint | undefined;
 };
 
 /** Returns true if a transaction acts on another one, as captures, cancels and refunds do. */

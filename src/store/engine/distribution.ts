@@ -25,6 +25,7 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   one_time_token: 'by account',
   payment: 'by account',
   transaction: 'by account',
+  movement_correction: 'by account',
   notification: 'by account',
   webhook: 'by account',
   event: 'by account',

@@ -1,4 +1,5 @@
 import type { AddedTransaction, Change, OtherChange, TransactionChange } from '#src/payments/model/change.ts';
+import type { MovementCorrection } from '#src/payments/model/movement.ts';
 import type { Database } from './database.ts';
 import { isLost } from './database-error.ts';
 import {
@@ -59,6 +60,7 @@ export type StoredChange = {
   readonly added?: Named<AddedTransaction> | undefined;
   readonly other?: ChangedOther | undefined;
   readonly method?: MethodFate | undefined;
+  readonly corrections?: readonly (MovementCorrection & { readonly id: string })[] | undefined;
 } & Pick<Change, 'event'> &
   Partial<Pick<Change, 'reopens' | 'retakes'>>;
 
@@ -133,8 +135,26 @@ const MORE: readonly Parameter<StoredChange>[] = [
   ['new_minor_units', 'bigint', ({ transaction }) => transaction?.minorUnits],
 ];
 
+/** Additional parameters of a change that moves money again. */
+const CORRECTIONS: readonly Parameter<StoredChange>[] = [
+  ['correction_ids', 'uuid[]', correctionsAs(({ id }) => id)],
+  ['correction_transactions', 'uuid[]', correctionsAs(({ transactionId }) => transactionId)],
+  ['correction_numbers', 'integer[]', correctionsAs(({ number }) => number)],
+  ['correction_kinds', 'text[]', correctionsAs(({ kind }) => kind)],
+  ['correction_amounts', 'bigint[]', correctionsAs(({ minorUnits }) => minorUnits)],
+  ['correction_currencies', 'text[]', correctionsAs(({ currency }) => currency)],
+];
+
+function correctionsAs(
+  value: (one: NonNullable<StoredChange['corrections']>[number]) => unknown,
+): Parameter<StoredChange>[2] {
+  return ({ corrections = [] }) => corrections.map(value);
+}
+
 const FUNCTION = 'write_change_1';
 const EVERYTHING = [...PLAIN, ...MORE];
+const CORRECTED = [...EVERYTHING, ...CORRECTIONS];
+const CORRECTION = { name: 'write_correction', text: callText('write_change_2', CORRECTED) };
 const OUTCOME = { name: 'write_outcome', text: callText(FUNCTION, PLAIN) };
 const ANY = { name: 'write_change', text: callText(FUNCTION, EVERYTHING) };
 /** Separately named, since it precedes the sending of an attempt. */
@@ -164,9 +184,13 @@ type WrittenRow = {
 async function writeOne(database: Database, change: StoredChange): Promise<WrittenChange> {
   type Row = WrittenRow & { readonly result: WrittenChange['kind'] };
   try {
+    const more = () =>
+      change.corrections?.length
+        ? database.query<Row>(CORRECTION, callValues(CORRECTED, change))
+        : database.query<Row>(isNext(change) ? NEXT_ATTEMPT : ANY, callValues(EVERYTHING, change));
     const { rows } = isPlain(change)
       ? await database.query<Row>(OUTCOME, callValues(PLAIN, change))
-      : await database.query<Row>(isNext(change) ? NEXT_ATTEMPT : ANY, callValues(EVERYTHING, change));
+      : await more();
     const row = onlyRow({ rows });
     return row.result === 'written' ? toWritten(row) : { kind: row.result };
   } catch (error) {
@@ -193,9 +217,9 @@ async function writeOutcomes(
 }
 
 function isPlain(change: StoredChange): boolean {
-  const { transaction, books, added, other, method, reopens, retakes } = change;
+  const { transaction, books, added, other, method, reopens, retakes, corrections } = change;
   const { reportedAt, minorUnits } = transaction ?? {};
-  const more = [books, added, other, method, reopens, retakes, reportedAt, minorUnits];
+  const more = [books, added, other, method, reopens, retakes, corrections, reportedAt, minorUnits];
   return transaction !== undefined && more.every((part) => part === undefined);
 }
 

@@ -52,6 +52,21 @@ describe('a dispute at PayPal', () => {
   });
 
   it.each([
+    [[], undefined],
+    [['SELLER DEBIT DISPUTE_SETTLEMENT'], 1],
+    [['SELLER DEBIT DISPUTE_SETTLEMENT', 'SELLER CREDIT DISPUTE_SETTLEMENT'], 2],
+    [['SELLER DEBIT DISPUTE_FEE', 'SELLER CREDIT DISPUTE_FEE', 'BUYER CREDIT DISPUTE_SETTLEMENT'], undefined],
+    [['SELLER CREDIT DISPUTE_SETTLEMENT'], undefined],
+  ])('PayPal says that the money of a dispute has moved: %j is %s', async (movements, moves) => {
+    const money_movements = movements.map((one) => {
+      const [affected_party, type, reason] = one.split(' ');
+      return { affected_party, type, reason };
+    });
+    const subject = await subjectOf({ money_movements });
+    expect(subject?.dispute?.moves).toBe(moves);
+  });
+
+  it.each([
     ['RESOLVED_BUYER_FAVOUR', 'lost'],
     ['ACCEPTED', 'lost'],
     ['RESOLVED_SELLER_FAVOUR', 'won'],
@@ -174,7 +189,7 @@ describe('the transactions of a dispute', () => {
       { seller_transaction_id: reference.split('/')[1] },
       { custom: OTHER },
     ];
-    const dispute = { stage: 'opened', reference: 'PP-D-4012', money: undefined };
+    const dispute = { stage: 'opened', reference: 'PP-D-4012' };
     expect(await read(disputeEvent({ disputed_transactions }))).toEqual({
       kind: 'about',
       deduplicationKey: 'WH-dispute-1',
@@ -239,7 +254,7 @@ describe('the transactions of a dispute', () => {
 });
 
 describe('a reversal of a capture', () => {
-  const REVERSED = { stage: 'opened', money: { minorUnits: 3_000n, currency: 'USD' } };
+  const REVERSED = { stage: 'opened', money: { minorUnits: 3_000n, currency: 'USD' }, moves: 1 };
 
   it.each([{ custom_id: TRANSACTION }, { invoice_id: TRANSACTION }])(
     'a reversal of a capture is a dispute without an ID, of the transaction named in the reversal: %j',

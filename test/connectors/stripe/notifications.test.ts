@@ -258,6 +258,24 @@ describe('a notification from Stripe', () => {
   );
 
   it.each([
+    ['charge.dispute.created', [], undefined],
+    ['charge.dispute.funds_withdrawn', [], 1],
+    ['charge.dispute.updated', [-2_500], 1],
+    ['charge.dispute.funds_reinstated', [], 2],
+    ['charge.dispute.closed', [-2_500, 2_500], 2],
+    ['charge.dispute.closed', [-2_500, 2_500, -2_500], 3],
+  ] as [string, number[], number | undefined][])(
+    'a Stripe notification %s with the balance transactions %j says how often the money has moved: %s',
+    (type, amounts, moves) => {
+      const dispute = { object: 'dispute', id: 'dp_1', status: 'needs_response', payment_intent: INTENT_ID };
+      const balance_transactions = amounts.map((amount) => ({ id: 'txn_1', amount }));
+      expect(readSigned(event(type, { ...dispute, balance_transactions }))).toMatchObject({
+        subjects: [{ dispute: { stage: 'opened', moves } }],
+      });
+    },
+  );
+
+  it.each([
     ['usd', 2_500, { minorUnits: 2_500n, currency: 'USD' }],
     ['isk', 2_500, { minorUnits: 25n, currency: 'ISK' }],
     ['usd', '2500', undefined],
