@@ -20,6 +20,7 @@ import { checkoutService } from '#src/api/checkout-service.ts';
 import type { ClientAddress } from '#src/api/client-address.ts';
 import { type ConfigurationDeps, configurationService } from '#src/api/configuration-service.ts';
 import { customerService } from '#src/api/customer-service.ts';
+import { mountExports } from '#src/api/export-routes.ts';
 import { serveGrpc } from '#src/api/grpc.ts';
 import { createHealth } from '#src/api/health.ts';
 import { refuseNotOffered } from '#src/api/not-offered.ts';
@@ -33,6 +34,7 @@ import { reflectionRoutes } from '#src/api/reflection.ts';
 import { restRoutes, type ServiceHandlers } from '#src/api/rest.ts';
 import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
 import { refuseWrongForms } from '#src/api/rpc-forms.ts';
+import type { SendExport } from '#src/api/send-export.ts';
 import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import { createCredentialsReader, NO_CREDENTIALS } from '#src/catalogue/credentials.ts';
@@ -69,6 +71,7 @@ export type Api = {
   readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;
   readonly inFlight: InFlight;
   readonly clientAddress: ClientAddress;
+  readonly sendExport: SendExport;
 };
 
 /** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
@@ -84,7 +87,7 @@ export function mountApi(app: FastifyInstance, api: Api): void {
       ...{ refuse, clientAddress: api.clientAddress, refused: observeRefusals(api.metrics) },
     });
   const calls = { services, described, openers: createOpeners(api, requireAllowedOrigin), admit };
-  mountRest(app, calls);
+  mountRest(app, calls, api.sendExport);
   mountRpc(app, calls);
   mountHealth(app, api, described);
   mountMetrics(app, api);
@@ -191,10 +194,11 @@ function createOpeners(
   };
 }
 
-function mountRest(app: FastifyInstance, { services, openers, admit }: Calls): void {
+function mountRest(app: FastifyInstance, { services, openers, admit }: Calls, sendExport: SendExport): void {
   app.register(async (rest) => {
     const open = openers(admit(rest, refuseRest));
     refuseNotOffered(rest);
+    mountExports(rest, open, sendExport);
     for (const { service, handlers, callers } of services) {
       rest.register(restRoutes({ service, handlers, openCall: open[callers], ...largeBodies(callers) }));
     }

@@ -7,6 +7,7 @@ import { type ClientAddress, createClientAddress, trusts } from '#src/api/client
 import { refuseOtherMethods, sendError, sendErrors } from '#src/api/error-handler.ts';
 import type { AddressShare } from '#src/api/limit-at-once.ts';
 import { operatorService } from '#src/api/operator-service.ts';
+import { createSendExport, type SendExport } from '#src/api/send-export.ts';
 import { addressGroup } from '#src/api/shares.ts';
 import { createExplainVersion } from '#src/catalogue/explain-version.ts';
 import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
@@ -127,6 +128,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     inFlight,
     parent,
     clientAddress,
+    sendExport: createSendExport(database, inFlight.track),
   };
   refuseOtherMethods(app, () => mountRoutes(app, routed));
   const sandbox = config.sandbox
@@ -173,6 +175,7 @@ type Routed = {
   readonly vault: CardVault;
   readonly inFlight: InFlight;
   readonly clientAddress: ClientAddress;
+  readonly sendExport: SendExport;
 };
 
 /** Mounts every route except the sandbox's. */

@@ -58,6 +58,8 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   has_payments_at_connection: OPERATOR,
   read_refund_term: OPERATOR,
   list_account_names: OPERATOR,
+  export_end: OPERATOR,
+  export_accounts: OPERATOR,
   find_payments_by_provider_payment: OPERATOR,
   is_distributed: OPERATOR,
   list_account_nodes: OPERATOR,

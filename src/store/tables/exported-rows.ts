@@ -1,0 +1,234 @@
+import type { Database, Nullable } from '../engine/database.ts';
+import { NIL_UUID, onlyRow, withoutNulls } from '../engine/rows.ts';
+
+/** Rows of one account from a period, whose times are strings such as 2026-01-31T09:08:07.000001Z. */
+export type RowsOf = {
+  readonly accountId: string;
+  /** The first moment. */
+  readonly from: string;
+  /** The end, which is excluded. */
+  readonly until: string;
+};
+
+/** The columns that every exported row has of its payment. */
+export type ExportedPayment = {
+  readonly accountId: string;
+  readonly paymentId: string;
+  readonly merchantOrderId: string;
+  readonly methodType: string;
+  readonly cardBrand: string;
+  readonly cardLastFour: string;
+  readonly country: string;
+  readonly customerId: string | undefined;
+};
+
+/** A movement of money: a transaction when it first succeeded, or a correction. */
+export type ExportedMovement = ExportedPayment & {
+  readonly at: string;
+  /** The transaction's or the correction's. */
+  readonly id: string;
+  readonly transactionId: string;
+  readonly parentId: string | undefined;
+  /** The kind of a correction, and its signed amount; undefined for the transaction itself. */
+  readonly kind: string | undefined;
+  readonly movedMinorUnits: bigint | undefined;
+  readonly type: string;
+  readonly capture: boolean;
+  /** The transaction's amount now. */
+  readonly minorUnits: bigint;
+  /** The signed amount of its first correction, if that is UNDONE. */
+  readonly undoneMinorUnits: bigint | undefined;
+  readonly currency: string;
+  readonly connectionId: string;
+  readonly providerPaymentId: string | undefined;
+  readonly merchantReference: string | undefined;
+};
+
+/** Number of rows that a statement reads. */
+export const ROWS_A_PAGE = 1_000;
+
+const TEXT = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`;
+const textOf = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', ${TEXT})`;
+
+const OF_PAYMENT = `p.account_id AS "accountId", p.id AS "paymentId", p.merchant_order_id AS "merchantOrderId",
+      p.method_type AS "methodType", p.card_brand AS "cardBrand", p.card_last_four AS "cardLastFour", p.country,
+      p.customer_id AS "customerId"`;
+
+// A page is taken from the two indexes by time before anything else is read, so that each statement reads the same number
+// of rows. Transactions that move no money are left to the caller.
+const MOVEMENTS = {
+  name: 'export_movements',
+  text: `
+    SELECT ${textOf('m.at')} AS at, m.id, t.id AS "transactionId", t.parent_id AS "parentId", m.kind,
+      m.moved AS "movedMinorUnits", t.type, t.capture, t.amount_minor_units AS "minorUnits",
+      u.amount_minor_units AS "undoneMinorUnits", coalesce(m.currency, t.currency) AS currency, t.connection_id AS "connectionId",
+      t.provider_payment_id AS "providerPaymentId", t.merchant_reference AS "merchantReference", ${OF_PAYMENT}
+    FROM (
+      SELECT * FROM (
+        (SELECT succeeded_at AS at, id, id AS transaction_id, NULL AS kind, NULL::bigint AS moved, NULL AS currency
+         FROM transaction
+         WHERE account_id = $1 AND (succeeded_at, id) > ($2::timestamptz, $3::uuid) AND succeeded_at < $4::timestamptz
+           AND succeeded_at IS NOT NULL
+         ORDER BY succeeded_at, id LIMIT ${ROWS_A_PAGE})
+        UNION ALL
+        (SELECT occurred_at, id, transaction_id, kind, amount_minor_units, currency
+         FROM movement_correction
+         WHERE account_id = $1 AND (occurred_at, id) > ($2::timestamptz, $3::uuid) AND occurred_at < $4::timestamptz
+         ORDER BY occurred_at, id LIMIT ${ROWS_A_PAGE})
+      ) both_kinds ORDER BY at, id LIMIT ${ROWS_A_PAGE}
+    ) m
+    JOIN transaction t ON t.account_id = $1 AND t.id = m.transaction_id
+    JOIN payment p ON p.account_id = $1 AND p.id = t.payment_id
+    LEFT JOIN movement_correction u ON u.account_id = $1 AND u.transaction_id = t.id AND u.number = 1
+      AND u.kind = 'UNDONE' AND m.kind IS NULL
+    ORDER BY m.at, m.id`,
+};
+
+/** Reads an account's succeeded transactions and corrections, oldest first, up to ROWS_A_PAGE. @param after the last read. */
+export async function readMovements(
+  database: Database,
+  { accountId, from, until }: RowsOf,
+  after: Pick<ExportedMovement, 'at' | 'id'> | undefined,
+): Promise<ExportedMovement[]> {
+  const values = [accountId, after?.at ?? from, after?.id ?? NIL_UUID, until];
+  return (await database.query<Nullable<ExportedMovement>>(MOVEMENTS, values)).rows.map(withoutNulls);
+}
+
+/** A transaction, with its payment. */
+export type ExportedTransaction = ExportedPayment &
+  Omit<ExportedMovement, 'at' | 'kind' | 'movedMinorUnits' | 'undoneMinorUnits'> & {
+    /** When the payment was created. */
+    readonly paymentAt: string;
+    readonly createdAt: string;
+    readonly updatedAt: string;
+    readonly succeededAt: string | undefined;
+    readonly status: string;
+    /** The sum of its corrections. */
+    readonly correctedMinorUnits: bigint | undefined;
+  };
+
+const TRANSACTIONS = {
+  name: 'export_transactions',
+  text: `
+    SELECT ${textOf('p.created_at')} AS "paymentAt", t.id, t.id AS "transactionId", t.parent_id AS "parentId", t.type,
+      t.status, t.capture, t.amount_minor_units AS "minorUnits", t.currency, t.connection_id AS "connectionId",
+      t.provider_payment_id AS "providerPaymentId", t.merchant_reference AS "merchantReference",
+      ${textOf('t.created_at')} AS "createdAt", ${textOf('t.updated_at')} AS "updatedAt",
+      ${textOf('t.succeeded_at')} AS "succeededAt", ${OF_PAYMENT},
+      (SELECT sum(c.amount_minor_units)::bigint FROM movement_correction c
+       WHERE c.account_id = $1 AND c.transaction_id = t.id) AS "correctedMinorUnits"
+    FROM payment p JOIN transaction t ON t.account_id = $1 AND t.payment_id = p.id
+    WHERE p.account_id = $1 AND (p.created_at, p.id) >= ($2::timestamptz, $3::uuid) AND p.created_at < $5::timestamptz
+      AND (p.created_at, p.id, t.id) > ($2::timestamptz, $3::uuid, $4::uuid)
+    ORDER BY p.created_at, p.id, t.id LIMIT ${ROWS_A_PAGE}`,
+};
+
+/** Reads the transactions of the payments that an account created, in order of the payments, up to ROWS_A_PAGE. */
+export async function readTransactions(
+  database: Database,
+  { accountId, from, until }: RowsOf,
+  after: Pick<ExportedTransaction, 'paymentAt' | 'paymentId' | 'id'> | undefined,
+): Promise<ExportedTransaction[]> {
+  const { paymentAt, paymentId, id } = after ?? { paymentAt: from, paymentId: NIL_UUID, id: NIL_UUID };
+  const values = [accountId, paymentAt, paymentId, id, until];
+  return (await database.query<Nullable<ExportedTransaction>>(TRANSACTIONS, values)).rows.map(withoutNulls);
+}
+
+/** A payment. */
+export type ExportedPaymentRow = ExportedPayment & {
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly status: string;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+};
+
+const PAYMENTS = {
+  name: 'export_payments',
+  text: `
+    SELECT ${OF_PAYMENT}, p.status, p.amount_minor_units AS "minorUnits", p.currency,
+      ${textOf('p.created_at')} AS "createdAt", ${textOf('p.updated_at')} AS "updatedAt"
+    FROM payment p
+    WHERE p.account_id = $1 AND (p.created_at, p.id) > ($2::timestamptz, $3::uuid) AND p.created_at < $4::timestamptz
+    ORDER BY p.created_at, p.id LIMIT ${ROWS_A_PAGE}`,
+};
+
+/** Reads the payments that an account created, oldest first, up to ROWS_A_PAGE. */
+export async function readPayments(
+  database: Database,
+  { accountId, from, until }: RowsOf,
+  after: Pick<ExportedPaymentRow, 'createdAt' | 'paymentId'> | undefined,
+): Promise<ExportedPaymentRow[]> {
+  const values = [accountId, after?.createdAt ?? from, after?.paymentId ?? NIL_UUID, until];
+  return (await database.query<Nullable<ExportedPaymentRow>>(PAYMENTS, values)).rows.map(withoutNulls);
+}
+
+/** The sum of a payment's succeeded transactions of one kind, and of their corrections. */
+export type PaymentSum = {
+  readonly paymentId: string;
+  readonly type: string;
+  readonly capture: boolean;
+  readonly minorUnits: bigint;
+  readonly correctedMinorUnits: bigint | undefined;
+};
+
+const SUMS = {
+  name: 'export_payment_sums',
+  text: `
+    SELECT t.payment_id AS "paymentId", t.type, t.capture, sum(t.amount_minor_units)::bigint AS "minorUnits",
+      sum((SELECT sum(c.amount_minor_units) FROM movement_correction c
+       WHERE c.account_id = $1 AND c.transaction_id = t.id))::bigint AS "correctedMinorUnits"
+    FROM transaction t
+    WHERE t.account_id = $1 AND t.payment_id = ANY ($2::uuid[]) AND (t.status = 'SUCCEEDED' OR t.type = 'CHARGEBACK')
+    GROUP BY t.payment_id, t.type, t.capture`,
+};
+
+/** Sums the succeeded transactions and the disputes of payments, by kind. */
+export async function sumTransactions(
+  database: Database,
+  accountId: string,
+  paymentIds: readonly string[],
+): Promise<PaymentSum[]> {
+  const { rows } = await database.query<Nullable<PaymentSum>>(SUMS, [accountId, paymentIds]);
+  return rows.map(withoutNulls);
+}
+
+const RECORDS = {
+  name: 'export_records',
+  text: 'SELECT id, record FROM payment WHERE account_id = $1 AND id = ANY ($2::uuid[])',
+};
+
+/** Reads the encoded records of payments, by id. */
+export async function readExportedRecords(
+  database: Database,
+  accountId: string,
+  paymentIds: readonly string[],
+): Promise<ReadonlyMap<string, Uint8Array>> {
+  type Row = { readonly id: string; readonly record: Uint8Array };
+  const { rows } = await database.query<Row>(RECORDS, [accountId, paymentIds]);
+  return new Map(rows.map(({ id, record }) => [id, record]));
+}
+
+// Rows commit at most half a minute after they begin, which is the time that they are written with.
+const END = {
+  name: 'export_end',
+  text: `SELECT ${textOf(`least($1::timestamptz, now() - interval '30 seconds')`)} AS until`,
+};
+
+/** Returns the end of an export: the end of its period, or the time before which every row has been committed. */
+export async function exportEnd(database: Database, before: string): Promise<string> {
+  return onlyRow(await database.query<{ until: string }>(END, [before])).until;
+}
+
+const ACCOUNTS = {
+  name: 'export_accounts',
+  text: 'SELECT id, name FROM account WHERE id > $1 ORDER BY id LIMIT 100',
+};
+
+/** Lists the next hundred accounts, in the order of their ids. */
+export async function nextAccounts(
+  database: Database,
+  afterId: string = NIL_UUID,
+): Promise<{ readonly id: string; readonly name: string }[]> {
+  return (await database.query<{ id: string; name: string }>(ACCOUNTS, [afterId])).rows;
+}
