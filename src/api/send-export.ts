@@ -1,12 +1,13 @@
 import type { Http2ServerResponse } from 'node:http2';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { describeRequest, type ExportRequest } from '#src/exports/export-request.ts';
-import { describeTally, type OpenExport, openExport } from '#src/exports/open-export.ts';
+import { auditExport } from '#src/exports/audit-export.ts';
+import type { ExportRequest } from '#src/exports/export-request.ts';
+import { openExport } from '#src/exports/open-export.ts';
 import { pieceTaken } from '#src/listener/taken.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { createSlots } from '#src/slots.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { INSTALLATION, recordAction } from '#src/store/tables/audit-log.ts';
+import { INSTALLATION } from '#src/store/tables/audit-log.ts';
 
 /** Limit on the exports that one process writes at once, and on those of one account or of all accounts together. */
 const MAX_AT_ONCE = 8;
@@ -85,7 +86,7 @@ type Asked = { readonly asked: ExportRequest; readonly caller: ExportCaller };
 
 async function sendAll(database: Database, reply: FastifyReply, { asked, caller }: Asked): Promise<void> {
   const file = await openExport(database, asked);
-  const audit = auditOf(database, file, { asked, caller });
+  const audit = auditExport(database, file, { asked, actor: caller.actor });
   await audit.begun();
   // Read before the headers are sent, so that a failure to read anything is an error of its own.
   const pieces = file.pieces();
@@ -105,7 +106,7 @@ async function sendAll(database: Database, reply: FastifyReply, { asked, caller 
   } catch (error) {
     await pieces.return();
     breakOff(raw);
-    await audit.brokeOff(error);
+    await audit.brokeOff(error instanceof ClientLeftError ? 'the client disconnected' : 'it failed');
     throw error;
   }
 }
@@ -130,23 +131,4 @@ function breakOff(raw: FastifyReply['raw']): void {
   const { stream } = raw as unknown as Partial<Http2ServerResponse>;
   if (stream) stream.close(INTERNAL_ERROR);
   else raw.destroy();
-}
-
-/** Writes an export's entries in the audit log. */
-function auditOf(database: Database, { fileName, tally }: OpenExport, { asked, caller }: Asked) {
-  const record = (action: string, detail: string) =>
-    recordAction(database, {
-      accountId: asked.accountId ?? INSTALLATION,
-      actor: caller.actor,
-      ...{ action, subject: fileName, detail: detail.slice(0, 1_000) },
-    });
-  return {
-    begun: () => record('export', describeRequest(asked)),
-    ended: () => record('exported', describeTally(tally)),
-    brokeOff: (error: unknown) => {
-      const why = error instanceof ClientLeftError ? 'the client disconnected' : 'it failed';
-      // The error that broke it off is thrown, whether or not this is recorded.
-      return record('export-broke-off', `${why} after ${tally.rows} rows`).catch(() => {});
-    },
-  };
 }

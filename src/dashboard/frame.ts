@@ -44,6 +44,7 @@ export const FRAME_HEADERS: Readonly<Record<string, string>> = {
 const SECTIONS = [
   ['', 'Overview'],
   ['/payments', 'Payments'],
+  ['/export', 'Export'],
   ['/catalogue', 'Catalogue'],
   ['/route', 'Route'],
   ['/audit', 'Audit'],

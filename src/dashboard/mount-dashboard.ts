@@ -17,6 +17,7 @@ import {
 import { createTokenBuckets } from '#src/token-buckets.ts';
 import { auditPage } from './audit-page.ts';
 import { cataloguePage } from './catalogue-page.ts';
+import { type ExportPageDeps, exportPage, mountExportFiles } from './export-page.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS, missingNodes } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
@@ -39,6 +40,7 @@ const MAX_AT_ONCE = 12;
 export type DashboardDeps = PaymentPageDeps &
   Pick<RoutePageDeps, 'explain'> &
   SearchDeps &
+  ExportPageDeps &
   AddressShare & {
     readonly keys: OperatorKeys;
     /** true if browsers reach the service only over HTTPS. */
@@ -65,6 +67,11 @@ export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void 
       limitAtOnce(signedIn, MAX_AT_ONCE, deps);
       mountVisits(visits(signedIn, sessions, cookie, deps.clientAddress), deps);
     });
+    // A file takes minutes, and must leave room for pages.
+    scope.register(async (files) => {
+      limitAtOnce(files, MAX_AT_ONCE, deps);
+      mountExportFiles(visits(files, sessions, cookie, deps.clientAddress), deps);
+    });
   });
 }
 
@@ -72,6 +79,7 @@ export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void 
 function mountVisits(pages: ReturnType<typeof visits>, deps: DashboardDeps): void {
   pages.get('', () => overview(deps));
   pages.get('/payments', (visit) => paymentsPage(deps, visit));
+  pages.get('/export', (visit) => exportPage(deps, visit));
   pages.get('/payments/:payment', (visit) => paymentById(deps.database, visit));
   pages.get('/payments/:account/:payment', (visit) => paymentPage(deps, visit));
   for (const action of ['capture', 'cancel', 'refund'] as const) {

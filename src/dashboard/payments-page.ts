@@ -79,7 +79,7 @@ export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page
     if (!(error instanceof ServiceError) || error.reason !== 'INVALID_PARAMETERS') throw error;
     refusal = error.message;
   }
-  const content = html`<div class="heading"><h1>Payments</h1></div>
+  const content = html`<div class="heading"><h1>Payments</h1>${exportLink(requested)}</div>
 ${missingNodes(deps.database).map((text) => notice('refused', text))}
 ${searchForm(requested, accounts, deps.methodTypes())}
 ${refusal === undefined ? table(requested, found, accounts) : notice('refused', refusal)}
@@ -167,6 +167,26 @@ function accountField(chosen: string, accounts: Accounts): Html {
   }
   const options = accounts.map(({ id, name }) => option(id, shortened(name, 60), chosen));
   return html`<select id="account" name="account">${option('', 'All', chosen)}${options}</select>`;
+}
+
+/** Links to the export of what is searched for; nothing for a search that no file can have. */
+function exportLink({ text, by, status, method, account, from, to }: Search): Html {
+  if (text !== '' && by !== 'order' && by !== 'last_four') return NOTHING;
+  const query = new URLSearchParams({
+    ...(account && { account_id: account }),
+    ...(text && { [by === 'order' ? 'merchant_order_id' : 'card_last_four']: text }),
+    ...(status && { status }),
+    ...(method && { payment_method_type: method }),
+    ...(from && { from }),
+    ...(/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(to) && { before: minuteAfter(to) }),
+  });
+  return html`<a class="button quiet" href="${DASHBOARD}/export?${String(query)}">Export these</a>`;
+}
+
+/** Returns the end of a minute of a form, which a search includes. */
+function minuteAfter(text: string): string {
+  const end = new Date(Date.parse(`${text}Z`) + 60_000);
+  return Number.isNaN(end.getTime()) ? text : end.toISOString().slice(0, 16);
 }
 
 function table(requested: Search, { payments }: Found, accounts: Accounts): Html {

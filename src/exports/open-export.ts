@@ -44,10 +44,11 @@ export type Tally = { rows: number; readonly sums: Map<string, bigint> };
 const PIECE_CHARS = 16 * 1024;
 
 /**
- * The least time from the start of a page to the next. A file is written at up to 25,000 rows a second, which leaves most
- * of the processor to payments.
+ * An export rests this many times as long as it took to read a page, at most MAX_REST_MS, which leaves most of the
+ * processor to payments: reads take longer while there are many, and so do the rests.
  */
-const MIN_PAGE_MS = 40;
+const RESTS = 3;
+const MAX_REST_MS = 150;
 
 /**
  * Opens an export. Its end is fixed here, so that no row comes twice and none is missed, whatever is written meanwhile.
@@ -216,8 +217,9 @@ async function* readRows(
   { source, rows, account, withRecords }: Reading,
 ): AsyncGenerator<Told<ReadRow>[], void> {
   for (let after: ReadRow | undefined; ; ) {
-    const startedMs = performance.now();
+    const begunMs = performance.now();
     const page = await source.read(database, rows, after);
+    const restMs = Math.min(RESTS * (performance.now() - begunMs), MAX_REST_MS);
     for (let at = 0; at < page.length; at += RECORDS_AT_ONCE) {
       const own = page.slice(at, at + RECORDS_AT_ONCE);
       const records = withRecords ? await recordsOf(database, account.id, own) : NO_RECORDS;
@@ -226,8 +228,8 @@ async function* readRows(
         .map((row) => ({ ...row, accountName: account.name, record: records(row.paymentId) }));
     }
     after = page.at(-1);
+    await setTimeout(restMs);
     if (page.length < ROWS_A_PAGE) return;
-    await setTimeout(Math.max(0, MIN_PAGE_MS - (performance.now() - startedMs)));
   }
 }
 

@@ -16,10 +16,11 @@ export const MAX_DAYS = 366;
 const ZONE = /^[A-Za-z0-9_+\-/:]{1,64}$/;
 const MONTH = /^2\d{3}-(?:0[1-9]|1[0-2])$/;
 const DATE = /^2\d{3}-\d\d-\d\d$/;
+const LOCAL = /^2\d{3}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?$/;
 const TIME = /^2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)$/;
 
 /**
- * Reads a period: `month`, or `from` and `before`, in a zone, by default UTC. A date is its first instant in the zone,
+ * Reads a period: `month`, or `from` and `before`, in a zone, by default UTC. A time without an offset is local. A date is its first instant in the zone,
  * even if the zone has no midnight on that day.
  *
  * @throws ServiceError INVALID_PARAMETERS, which names the parameter.
@@ -70,6 +71,7 @@ function momentIn(field: string, text: string, zone: string): Temporal.ZonedDate
   const spelled = text.replace(/(T.*) (\d\d:\d\d)$/, '$1+$2');
   try {
     if (DATE.test(spelled)) return Temporal.PlainDate.from(spelled).toZonedDateTime(zone);
+    if (LOCAL.test(spelled)) return Temporal.PlainDateTime.from(spelled).toZonedDateTime(zone);
     if (TIME.test(spelled)) return Temporal.Instant.from(spelled).toZonedDateTimeISO(zone);
   } catch {
     // A day or an hour that no calendar has.

@@ -180,7 +180,7 @@ type Routed = {
 
 /** Mounts every route except the sandbox's. */
 function mountRoutes(app: FastifyInstance, routed: Routed): void {
-  const { config, deps, live, background, observers, inFlight, clientAddress } = routed;
+  const { config, deps, live, background, observers, inFlight, clientAddress, sendExport } = routed;
   const share = { clientAddress, addressSharePercent: config.addressSharePercent };
   const webhooks = {
     database: deps.database,
@@ -213,7 +213,10 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
   mountPages(app, config);
   if (config.dashboard) {
     const { opened } = live;
-    mountDashboard(app, dashboardDeps(config, { operations: deps, webhooks, opened, inFlight, ...share }));
+    mountDashboard(
+      app,
+      dashboardDeps(config, { operations: deps, webhooks, opened, inFlight, sendExport, ...share }),
+    );
   }
 }
 
@@ -290,7 +293,7 @@ export async function listen(app: FastifyInstance, { host, port, tls }: Config):
 }
 
 /** Dependencies that the caller provides; the others follow from them. */
-type Given = Pick<DashboardDeps, 'webhooks' | keyof AddressShare> & {
+type Given = Pick<DashboardDeps, 'webhooks' | 'sendExport' | keyof AddressShare> & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;
   readonly inFlight: InFlight;

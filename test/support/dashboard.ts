@@ -129,4 +129,4 @@ export function merchantOne(server: TestServer): Merchant {
 export const pathOf = ({ id }: { id: string }): string => `/payments/${ACCOUNT_ONE}/${id}`;
 
 /** The dashboard's pages that need no payment. */
-export const PAGES = ['', '/payments', '/catalogue', '/route', '/audit'];
+export const PAGES = ['', '/payments', '/export', '/catalogue', '/route', '/audit'];
