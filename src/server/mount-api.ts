@@ -7,6 +7,7 @@ import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflectio
 import { CheckoutService } from '#gen/payments/v1/checkout_service_pb.js';
 import { ConfigurationService } from '#gen/payments/v1/configuration_service_pb.js';
 import { CustomerService } from '#gen/payments/v1/customer_service_pb.js';
+import { DisputeService } from '#gen/payments/v1/dispute_service_pb.js';
 import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
 import { PaymentMethodService } from '#gen/payments/v1/payment_method_service_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
@@ -20,6 +21,7 @@ import { checkoutService } from '#src/api/checkout-service.ts';
 import type { ClientAddress } from '#src/api/client-address.ts';
 import { type ConfigurationDeps, configurationService } from '#src/api/configuration-service.ts';
 import { customerService } from '#src/api/customer-service.ts';
+import { disputeService } from '#src/api/dispute-service.ts';
 import { mountExports } from '#src/api/export-routes.ts';
 import { serveGrpc } from '#src/api/grpc.ts';
 import { createHealth } from '#src/api/health.ts';
@@ -118,6 +120,7 @@ function mountedServices(api: Api): readonly MountedService[] {
   ): MountedService => ({ service, handlers: ticketed(handlers, inFlight), callers });
   return [
     mounted(PaymentService, paymentService(deps)),
+    mounted(DisputeService, disputeService(deps)),
     mounted(CustomerService, customerService(customers)),
     mounted(PaymentMethodService, paymentMethodService(customers)),
     mounted(CheckoutService, checkoutService(customers)),

@@ -70,6 +70,15 @@ const givens: Readonly<Record<string, () => Promise<Given>>> = {
     const { id } = await send('POST', path, { payment_method: { type: 'WALLET_B' } });
     return { paid_session: session, 'paid_session.payment': id };
   },
+  disputed: async () => {
+    const { disputed } = await pay('disputed', { description: 'sandbox:dispute_after:0' });
+    const [dispute] = await vi.waitFor(async () => {
+      const disputes = await send('GET', `/v1/disputes?payment_id=${disputed}`);
+      expect(disputes).toHaveLength(1);
+      return disputes;
+    });
+    return { disputed: disputed ?? '', 'disputed.dispute': dispute.id };
+  },
   webhook: async () => ({ webhook: (await addWebhook()).id }),
   delivery: async () => {
     const webhook = (await addWebhook()).id;

@@ -60,6 +60,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   list_account_names: OPERATOR,
   export_end: OPERATOR,
   export_accounts: OPERATOR,
+  list_open_disputes: OPERATOR,
   find_payments_by_provider_payment: OPERATOR,
   is_distributed: OPERATOR,
   list_account_nodes: OPERATOR,

@@ -1159,7 +1159,7 @@ export type CreateWebhookRequest = {
   /** An https URL without a user name or password; http is accepted only if the service allows private addresses. */
   readonly url: string;
   /** Names of events; at least one. */
-  readonly events: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[];
+  readonly events: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "dispute.opened" | "dispute.updated" | "dispute.closed" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[];
   /** The merchant's description of the webhook, up to 255 characters. */
   readonly description?: string | null;
   /** When absent, deliveries carry only the signature. */
@@ -1321,6 +1321,93 @@ export type Delivery = {
  */
 export type DeliveryStatus = "PENDING" | "DELIVERED" | "FAILED";
 
+/** A dispute of a payment. */
+export type Dispute = {
+  /** UUID. The payment's CHARGEBACK transaction, if there is one, has the same id. */
+  readonly id: string;
+  /** UUID of the merchant account. */
+  readonly account_id: string;
+  /** UUID of the disputed payment. */
+  readonly payment_id: string;
+  /** Id of the connection that took the payment. */
+  readonly connection_id: string;
+  /** The provider's id of the dispute; "" if it gives none. */
+  readonly provider_reference: string;
+  /** Stage of the dispute. */
+  readonly stage: DisputeStage;
+  /** Status of the dispute. */
+  readonly status: DisputeStatus;
+  /** Why the payer contests the payment. */
+  readonly reason: DisputeReason;
+  /** The reason in the provider's words; "" if it gives none. */
+  readonly provider_reason: string;
+  /** The card scheme's reason code, such as 10.4; "" if the provider gives none. */
+  readonly network_code: string;
+  /** The disputed amount, which may be part of the payment. */
+  readonly amount: DisputeMoney;
+  /** The provider's fee so far, which may be in another currency; absent if it reports none. */
+  readonly fee: DisputeMoney | null;
+  /** Until when the merchant can respond, as the provider reports it. Absent: unknown, which does not mean that no response is due. */
+  readonly respond_by: string | null;
+  /** URL of the dispute at the provider's dashboard; "" if unknown. */
+  readonly link: string;
+  /** Counts the changes of the dispute. */
+  readonly sequence: number;
+  /** When the service first learned of it. */
+  readonly opened_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+  /** When it ended; absent while it is open. */
+  readonly closed_at: string | null;
+};
+
+/** An amount of money. */
+export type DisputeMoney = {
+  /** ISO 4217. */
+  readonly currency: string;
+  /** In major units. */
+  readonly value: number;
+};
+
+/**
+ * Why the payer contests the payment.
+ *
+ * - `FRAUDULENT`: The payer did not make the payment.
+ * - `NOT_RECEIVED`: The goods or services did not arrive.
+ * - `NOT_AS_DESCRIBED`: The goods or services are not what was described.
+ * - `CREDIT_NOT_PROCESSED`: A refund that was promised did not arrive.
+ * - `DUPLICATE`: The payer was charged twice.
+ * - `CANCELED_RECURRING`: The payer had canceled the subscription.
+ * - `INCORRECT_AMOUNT`: The amount is wrong.
+ * - `UNRECOGNIZED`: The payer does not recognize the payment.
+ * - `OTHER`: Any other reason, or none that the provider reports.
+ */
+export type DisputeReason = "FRAUDULENT" | "NOT_RECEIVED" | "NOT_AS_DESCRIBED" | "CREDIT_NOT_PROCESSED" | "DUPLICATE" | "CANCELED_RECURRING" | "INCORRECT_AMOUNT" | "UNRECOGNIZED" | "OTHER";
+
+/**
+ * Stage of a dispute. An INQUIRY or a PRE_DISPUTE takes no money and leaves the payment as it is; a refund may answer it. In a later stage, the payment is IN_DISPUTE while the dispute is open.
+ *
+ * - `INQUIRY`: The payer's bank, or the provider, asks about the payment.
+ * - `PRE_DISPUTE`: It was settled, or can be, before it becomes a chargeback.
+ * - `CHARGEBACK`: The payer contests the payment.
+ * - `PRE_ARBITRATION`: The bank does not accept the answer to a chargeback.
+ * - `ARBITRATION`: The card scheme decides.
+ */
+export type DisputeStage = "INQUIRY" | "PRE_DISPUTE" | "CHARGEBACK" | "PRE_ARBITRATION" | "ARBITRATION";
+
+/**
+ * Status of a dispute. NEEDS_RESPONSE and UNDER_REVIEW are open.
+ *
+ * - `NEEDS_RESPONSE`: The merchant can respond, until `respond_by`.
+ * - `UNDER_REVIEW`: The provider, the bank or the payer has to act.
+ * - `WON`: Decided for the merchant. It may still be LOST if the bank contests the payment again.
+ * - `LOST`: Decided for the payer.
+ * - `ACCEPTED`: The merchant accepted it, so the payer has the money.
+ * - `EXPIRED`: The merchant did not respond in time.
+ * - `CLOSED`: It ended without a decision.
+ */
+export type DisputeStatus = "NEEDS_RESPONSE" | "UNDER_REVIEW" | "WON" | "LOST" | "ACCEPTED" | "EXPIRED" | "CLOSED";
+
 /** An identity document. */
 export type Document = {
   /** Free text, such as PASSPORT, CC, DRIVERS_LICENSE or PASS. */
@@ -1370,14 +1457,14 @@ export type EnrollPaymentMethodRequest = {
   readonly callback_url?: string | null;
 };
 
-/** A change to a payment or a stored payment method. */
+/** A change to a payment, a dispute or a stored payment method. */
 export type Event = {
   /** The same as the header `webhook-id`. */
   readonly id: string;
   /** First part of `type_event`. */
   readonly type: string;
   /** Name of the event. */
-  readonly type_event: "payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll" | "webhook.test";
+  readonly type_event: "payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "dispute.opened" | "dispute.updated" | "dispute.closed" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll" | "webhook.test";
   /** The merchant account, a UUID. */
   readonly account_id: string;
   /** Version of the body. */
@@ -1386,9 +1473,9 @@ export type Event = {
   readonly retry: number;
   /** When the event happened. */
   readonly timestamp: string;
-  /** Counts the changes to a payment. */
+  /** Counts the changes to a payment; with `dispute.…`, to a dispute. */
   readonly sequence: number;
-  /** `payment_method` with `enrollment.…`, empty with `webhook.test`, else `payment`. */
+  /** `payment_method` with `enrollment.…`, `dispute` and `payment` with `dispute.…`, empty with `webhook.test`, else `payment`. */
   readonly data: {
     /** The record after the change. */
     readonly payment?: Payment & {
@@ -1397,6 +1484,8 @@ export type Event = {
       /** The `x-idempotency-key` of the call that made the payment. */
       readonly idempotency_key: string;
     };
+    /** The dispute after the change. */
+    readonly dispute?: Dispute;
     /** The stored method after the change. */
     readonly payment_method?: StoredPaymentMethod;
   };
@@ -1961,7 +2050,7 @@ export type Problem = {
   /** What is wrong. It never repeats a value of the request. */
   readonly detail: string;
   /** The reason. Base decisions on this field. */
-  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "CATALOGUE_INVALID" | "SECRET_MISSING" | "VERSION_CHANGED" | "CONFIGURED_BY_FILE" | "CONNECTION_REPOINTED" | "CONNECTION_IN_USE" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
+  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "DISPUTE_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "CATALOGUE_INVALID" | "SECRET_MISSING" | "VERSION_CHANGED" | "CONFIGURED_BY_FILE" | "CONNECTION_REPOINTED" | "CONNECTION_IN_USE" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
   /** A line for each faulty field, or `detail` alone. */
   readonly messages: readonly string[];
   /** The faulty fields; empty if the refusal is not about a field. */
@@ -2564,7 +2653,7 @@ export type UpdateWebhookRequest = {
   /** As in CreateWebhookRequest. */
   readonly url?: string | null;
   /** Replaces the list; an empty list changes nothing. */
-  readonly events?: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[] | null;
+  readonly events?: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "dispute.opened" | "dispute.updated" | "dispute.closed" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[] | null;
   /** The merchant's description of the webhook, up to 255 characters. */
   readonly description?: string | null;
   /** true turns the webhook on, false turns it off. */
@@ -2653,7 +2742,7 @@ export type Webhook = {
   /** The merchant's description of the webhook. */
   readonly description: string;
   /** Names of events, such as payment.refund. */
-  readonly events: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[];
+  readonly events: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "dispute.opened" | "dispute.updated" | "dispute.closed" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[];
   /** true if events are sent. */
   readonly active: boolean;
   /** Why the service turned the webhook off: GONE (the receiver responded with 410). "" if the service did not turn it off. */
@@ -2734,6 +2823,14 @@ export type Operations = {
   readonly updateCustomer: { readonly request: UpdateCustomerRequest & { readonly id: string }; readonly response: Customer };
   /** Erases the customer's data: every field except the identifier, and the stored payment methods including their ciphertext. Records of existing payments do not change. */
   readonly deleteCustomer: { readonly request: { readonly id: string }; readonly response: undefined };
+  /** Returns a dispute of the caller's account. */
+  readonly getDispute: { readonly request: { readonly id: string }; readonly response: Dispute };
+  /**
+   * Lists the disputes of the caller's account, newest first. REST returns only the array of disputes and links to the next page in the header `Link: <...>; rel="next"`.
+   *
+   * Every dispute that existed when the first page was read is listed exactly once, even if others are opened while you read.
+   */
+  readonly listDisputes: { readonly request: { readonly payment_id?: string; readonly status?: DisputeStatus; readonly opened_from?: string; readonly opened_to?: string; readonly page_size?: number; readonly page_token?: string }; readonly response: readonly Dispute[] };
   /** Lists the connections of the current catalogue, in the catalogue's order, with their health as seen by this replica. */
   readonly listConnections: { readonly request: Record<never, never>; readonly response: ListConnectionsResponse };
   /**
@@ -2802,6 +2899,8 @@ export const OPERATIONS = {
   getCustomer: {"verb":"GET","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},
   updateCustomer: {"verb":"PATCH","path":"/v1/customers/{id}","query":[],"hasBody":true,"takesKey":false},
   deleteCustomer: {"verb":"DELETE","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},
+  getDispute: {"verb":"GET","path":"/v1/disputes/{id}","query":[],"hasBody":false,"takesKey":false},
+  listDisputes: {"verb":"GET","path":"/v1/disputes","query":["payment_id","status","opened_from","opened_to","page_size","page_token"],"hasBody":false,"takesKey":false},
   listConnections: {"verb":"GET","path":"/v1/connections","query":[],"hasBody":false,"takesKey":false},
   explainRoute: {"verb":"POST","path":"/v1/routes/explain","query":[],"hasBody":true,"takesKey":false},
   enrollPaymentMethod: {"verb":"POST","path":"/v1/customers/{customer_id}/payment-methods","query":[],"hasBody":true,"takesKey":true},

@@ -1,6 +1,7 @@
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { Books } from './books.ts';
+import type { ChangedDispute } from './dispute-row.ts';
 import type { MovementCorrection } from './movement.ts';
 import type { TransactionRow } from './state.ts';
 
@@ -27,6 +28,8 @@ export type Change = {
   readonly moneyAlarms?: readonly MoneyAlarm[];
   /** Money that has moved before and moves again, in this order. */
   readonly corrections?: readonly MovementCorrection[];
+  /** A dispute that is new or changes, with its event. */
+  readonly dispute?: ChangedDispute;
 };
 
 /**

@@ -26,6 +26,7 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   payment: 'by account',
   transaction: 'by account',
   movement_correction: 'by account',
+  dispute: 'by account',
   notification: 'by account',
   webhook: 'by account',
   event: 'by account',

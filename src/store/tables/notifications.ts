@@ -82,13 +82,28 @@ export async function insertNotification(
 }
 
 /** Returns what a dispute report says beyond its columns, as a JSON object; undefined if it says nothing more. */
-function factsText({ moves }: Dispute): string | undefined {
-  return moves === undefined ? undefined : JSON.stringify({ moves });
+function factsText({ moves, case: reported }: Dispute): string | undefined {
+  if (moves === undefined && reported === undefined) return undefined;
+  const { fee, ...rest } = reported ?? {};
+  const money = fee && { minorUnits: String(fee.minorUnits), currency: fee.currency };
+  return JSON.stringify({ moves, case: reported && { ...rest, fee: money } });
 }
 
 /** Reads what a dispute report says beyond its columns. */
-export function readFacts(text: string | null): Pick<Dispute, 'moves'> {
-  return text === null ? {} : JSON.parse(text);
+export function readFacts(text: string | null): Pick<Dispute, 'moves' | 'case'> {
+  if (text === null) return {};
+  const { moves, case: reported } = JSON.parse(text);
+  if (!reported) return { moves };
+  const { fee, respondBy, at, ...rest } = reported;
+  return {
+    moves,
+    case: {
+      ...rest,
+      ...(fee && { fee: { minorUnits: BigInt(fee.minorUnits), currency: fee.currency } }),
+      ...(respondBy && { respondBy: new Date(respondBy) }),
+      ...(at && { at: new Date(at) }),
+    },
+  };
 }
 
 /** An action of a payer, as stored. */

@@ -27,12 +27,19 @@ const stageOf = async (over: Json, type?: string) => (await subjectOf(over, type
 
 describe('a dispute at PayPal', () => {
   it('a dispute at PayPal is read with its ID, transaction and amount, without a request', async () => {
-    expect(await subjectOf({})).toEqual({
+    const due = { seller_response_due_date: '2026-12-08T08:59:59.000Z', reason: 'UNAUTHORISED' };
+    expect(
+      await subjectOf({ ...due, dispute_life_cycle_stage: 'INQUIRY', status: 'UNDER_REVIEW' }),
+    ).toMatchObject({
       transactionId: TRANSACTION,
       dispute: {
         stage: 'opened',
         reference: 'PP-D-4012',
         money: { minorUnits: 3_000n, currency: 'USD' },
+        case: {
+          ...{ stage: 'INQUIRY', status: 'UNDER_REVIEW', reason: 'FRAUDULENT', rawReason: 'UNAUTHORISED' },
+          respondBy: new Date('2026-12-08T08:59:59Z'),
+        },
       },
     });
     expect(paypal.seen(READ)).toBe(0);
@@ -190,7 +197,7 @@ describe('the transactions of a dispute', () => {
       { custom: OTHER },
     ];
     const dispute = { stage: 'opened', reference: 'PP-D-4012' };
-    expect(await read(disputeEvent({ disputed_transactions }))).toEqual({
+    expect(await read(disputeEvent({ disputed_transactions }))).toMatchObject({
       kind: 'about',
       deduplicationKey: 'WH-dispute-1',
       subjects: [

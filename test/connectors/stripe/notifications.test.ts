@@ -136,14 +136,6 @@ describe('a notification from Stripe', () => {
       event('customer.created', { object: 'customer', metadata: { transaction_id: attempt.transactionId } }),
     ],
     [
-      'an inquiry that is not yet a dispute',
-      event('charge.dispute.created', {
-        object: 'dispute',
-        payment_intent: INTENT_ID,
-        status: 'warning_needs_response',
-      }),
-    ],
-    [
       'a dispute without its payment',
       event('charge.dispute.created', { object: 'dispute', status: 'lost', payment_intent: null }),
     ],
@@ -256,6 +248,38 @@ describe('a notification from Stripe', () => {
       });
     },
   );
+
+  it.each([
+    ['warning_needs_response', 'INQUIRY', 'NEEDS_RESPONSE'],
+    ['warning_under_review', 'INQUIRY', 'UNDER_REVIEW'],
+    ['warning_closed', 'INQUIRY', 'CLOSED'],
+    ['prevented', 'PRE_DISPUTE', 'CLOSED'],
+    ['needs_response', 'CHARGEBACK', 'NEEDS_RESPONSE'],
+    ['under_review', 'CHARGEBACK', 'UNDER_REVIEW'],
+    ['won', 'CHARGEBACK', 'WON'],
+    ['lost', 'CHARGEBACK', 'LOST'],
+  ])('a Stripe dispute with the status %s is in the stage %s and %s', (status, stage, expected) => {
+    const dispute = { object: 'dispute', id: 'dp_1', status, payment_intent: INTENT_ID };
+    const details = {
+      ...{ reason: 'product_not_received', network_reason_code: '13.1' },
+      evidence_details: { due_by: 1_796_000_000 },
+      balance_transactions: [{ amount: -2_500, fee: 1_500, currency: 'usd' }],
+    };
+    expect(readSigned(event('charge.dispute.updated', { ...dispute, ...details }))).toMatchObject({
+      subjects: [
+        {
+          dispute: {
+            case: {
+              ...{ stage, status: expected, reason: 'NOT_RECEIVED', rawReason: 'product_not_received' },
+              ...{ networkCode: '13.1', fee: { minorUnits: 1_500n, currency: 'USD' } },
+              respondBy: new Date(1_796_000_000_000),
+              link: 'https://dashboard.stripe.com/test/disputes/dp_1',
+            },
+          },
+        },
+      ],
+    });
+  });
 
   it.each([
     ['charge.dispute.created', [], undefined],

@@ -161,7 +161,10 @@ function kept(state: PaymentState, change: Change): PaymentState {
     throw new Error(`${transaction.id} is not there`);
   const { openOperation } = state.payment;
   const isClosed = openOperation === transaction?.id && status !== 'PENDING' && status !== 'CREATED';
+  const { row } = change.dispute ?? {};
   return {
+    ...(state.disputes && { disputes: state.disputes }),
+    ...(row && { disputes: [...(state.disputes ?? []).filter(({ id }) => id !== row.id), row] }),
     payment: {
       version: state.payment.version + 1,
       capturedMinorUnits: books.captured,
