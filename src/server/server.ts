@@ -6,7 +6,7 @@ import { type Admission, createAdmission } from '#src/api/admission.ts';
 import { type ClientAddress, createClientAddress, trusts } from '#src/api/client-address.ts';
 import { refuseOtherMethods, sendError, sendErrors } from '#src/api/error-handler.ts';
 import type { AddressShare } from '#src/api/limit-at-once.ts';
-import { operatorService } from '#src/api/operator-service.ts';
+import { explain } from '#src/api/operator-service.ts';
 import { addressGroup } from '#src/api/shares.ts';
 import { createExplainVersion } from '#src/catalogue/explain-version.ts';
 import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
@@ -298,7 +298,6 @@ export function dashboardDeps(config: Config, { inFlight, ...given }: Given): Da
   const { operations, opened } = given;
   const { database, now } = operations;
   const explainVersion = createExplainVersion(database, opened);
-  const { explainRoute } = operatorService({ database, opened, explainVersion, now });
   return {
     ...given,
     database,
@@ -306,7 +305,7 @@ export function dashboardDeps(config: Config, { inFlight, ...given }: Given): Da
     connections: () => opened().reachable,
     connectionIds: () => [...opened().reachable.keys()],
     methodTypes: () => [...opened().types.keys()],
-    explain: async (request) => (await explainRoute(request, undefined)).message,
+    explain: (request) => explain({ database, opened, explainVersion, now }, request),
     explainPayment: createExplainPayment(explainVersion, opened),
     track: inFlight.track,
     keys: { operate: config.operatorKeys, read: config.operatorReadKeys },

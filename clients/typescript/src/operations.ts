@@ -902,6 +902,14 @@ export type Connection = {
   readonly circuit: ConnectionCircuit;
   /** true if payments are sent without a trial (UNGUARDED or CLOSED). Unavailable targets come last. */
   readonly available: boolean;
+  /** true if it gets no payments; captures, cancels, refunds and look-ups go on. */
+  readonly retired: boolean;
+  /** The accounts whose payments may go there; empty for every account. */
+  readonly account_ids: readonly string[];
+  /** Number of payments there whose outcome is unknown, including requests in progress; counted up to 10,000 over all connections. Only in ListConnections. */
+  readonly open_outcomes?: number | null;
+  /** The secrets that its connector has. Only in ListConnections. */
+  readonly secrets?: readonly ConnectionSecret[];
 };
 
 /**
@@ -976,6 +984,20 @@ export type ConnectionData = {
   readonly id: string;
   /** Name of the connection in the operator's catalogue. */
   readonly name: string | null;
+};
+
+/** A secret of a connection, without its value. */
+export type ConnectionSecret = {
+  /** The name, such as api_key. */
+  readonly name: string;
+  /** STORED, ENVIRONMENT or MISSING. A stored secret is used instead of the environment's. The connector's form says whether a connection needs it. */
+  readonly source: string;
+  /** When a stored secret was set; null for another. */
+  readonly set_at: string | null;
+  /** Who set a stored secret, as in the audit log; "" for another. */
+  readonly actor: string;
+  /** Until when the value that a stored secret replaced verifies notifications; null if there is none. */
+  readonly previous_until: string | null;
 };
 
 /** A setting or a secret of a connection. */
@@ -2734,7 +2756,7 @@ export type Operations = {
   readonly updateCustomer: { readonly request: UpdateCustomerRequest & { readonly id: string }; readonly response: Customer };
   /** Erases the customer's data: every field except the identifier, and the stored payment methods including their ciphertext. Records of existing payments do not change. */
   readonly deleteCustomer: { readonly request: { readonly id: string }; readonly response: undefined };
-  /** Lists the connections of the current catalogue, in the catalogue's order, with their health as seen by this replica. */
+  /** Lists the connections of the current catalogue, in the catalogue's order, with their health as seen by this replica. A key of OPERATOR_READ_KEYS suffices. */
   readonly listConnections: { readonly request: Record<never, never>; readonly response: ListConnectionsResponse };
   /**
    * Explains which route and targets a payment would take now, and why it would not take the earlier routes. Sends nothing, and neither reads nor writes the database.
