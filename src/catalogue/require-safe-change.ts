@@ -68,7 +68,7 @@ export function requireKnownSecrets(before: Catalogue, after: Catalogue): void {
 /** The addresses that settings may name in a change through the API. */
 export type AddressRules = {
   /** Their own hosts are allowed, over HTTPS. */
-  readonly connectors: readonly Pick<Connector, 'name' | 'hosts'>[];
+  readonly connectors: readonly Connector[];
   /** As in CONNECTION_HOSTS. */
   readonly connectionHosts: readonly string[];
 };

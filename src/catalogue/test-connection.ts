@@ -109,11 +109,14 @@ function requireSafe(
  * here may be resolved by the proxy.
  */
 async function requireAllowedAddresses(
-  { connectionHosts, resolve = resolveHere }: TestDeps,
+  { connectors, connectionHosts, resolve = resolveHere }: TestDeps,
   { definition, before }: Tested,
 ): Promise<void> {
-  const known = before ? addressesOf(before) : [];
-  for (const address of addressesOf(definition)) {
+  const { defaults } = connectors.find(({ name }) => name === definition.connector)?.settings ?? {};
+  const calledBy = (one: ConnectionConfig) =>
+    addressesOf({ ...one, settings: { ...defaults, ...one.settings } });
+  const known = before?.connector === definition.connector ? calledBy(before) : [];
+  for (const address of calledBy(definition)) {
     const { host = '', hostname = '' } = URL.parse(address) ?? {};
     const mayBePrivate = connectionHosts.includes(host) || known.includes(address);
     const name = hostname.replace(/^\[|\]$/g, '');
