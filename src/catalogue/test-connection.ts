@@ -1,5 +1,3 @@
-import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type Catalogue, CatalogueSchema, type ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import {
@@ -9,28 +7,21 @@ import {
 } from '#gen/payments/v1/configuration_service_pb.js';
 import type { AccountReport } from '#src/connectors/port/account-report.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
-import { isMetadataAddress, isPublicAddress } from '#src/public-address.ts';
 import { Secret } from '#src/secret.ts';
 import { fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
 import { createSlots } from '#src/slots.ts';
 import { CatalogueError } from './catalogue-error.ts';
 import type { Credentials, ReadCredentials, StoredSecret } from './credentials.ts';
-import {
-  type AddressRules,
-  addressesOf,
-  requireKnownAddresses,
-  requireKnownSecrets,
-} from './require-safe-change.ts';
+import { type ReachRules, requirePublicAddresses } from './require-public-addresses.ts';
+import { requireKnownAddresses, requireKnownSecrets } from './require-safe-change.ts';
 
 /** Dependencies of tests of connections. */
-export type TestDeps = AddressRules & {
+export type TestDeps = ReachRules & {
   /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
   readonly inForce: () => Catalogue;
   /** Opens a single connection, which the caller closes. @throws CatalogueError. */
   readonly openOne: (definition: ConnectionConfig, credentials: Credentials) => ProviderConnection;
   readonly readCredentials: ReadCredentials;
-  /** Returns the addresses of a host's name; none if it has none. By default the system's. */
-  readonly resolve?: (host: string) => Promise<readonly string[]>;
 };
 
 /** Each holds a socket to a provider, and a call of an operator. */
@@ -51,7 +42,7 @@ export function createConnectionTest(deps: TestDeps) {
     const release = slots.take();
     if (!release) throw tooMany();
     try {
-      await requireAllowedAddresses(deps, tested);
+      await requirePublicAddresses(deps, tested.definition, tested.before);
       return await testOne(deps, tested, request.secrets);
     } finally {
       release();
@@ -60,7 +51,6 @@ export function createConnectionTest(deps: TestDeps) {
 }
 
 const ALTERNATIVE = 'is required, or connection';
-const NOT_PUBLIC = 'names an address that is not public; nothing was sent';
 
 /** A connection to test, and the one in force with its id, if any. */
 type Tested = { readonly definition: ConnectionConfig; readonly before: ConnectionConfig | undefined };
@@ -100,38 +90,6 @@ function requireSafe(
     throw invalidParameters(
       error.fields.map((fault) => ({ ...fault, field: fault.field.replace('connections[0]', 'connection') })),
     );
-  }
-}
-
-/**
- * Checks that no address leads to a cloud's description of this machine; and that the provider's own names lead to public
- * addresses, since whoever answers for a name could otherwise read what is listening here. A name that cannot be resolved
- * here may be resolved by the proxy.
- */
-async function requireAllowedAddresses(
-  { connectors, connectionHosts, resolve = resolveHere }: TestDeps,
-  { definition, before }: Tested,
-): Promise<void> {
-  const { defaults } = connectors.find(({ name }) => name === definition.connector)?.settings ?? {};
-  const calledBy = (one: ConnectionConfig) =>
-    addressesOf({ ...one, settings: { ...defaults, ...one.settings } });
-  const known = before?.connector === definition.connector ? calledBy(before) : [];
-  for (const address of calledBy(definition)) {
-    const { host = '', hostname = '' } = URL.parse(address) ?? {};
-    const mayBePrivate = connectionHosts.includes(host) || known.includes(address);
-    const name = hostname.replace(/^\[|\]$/g, '');
-    const found = isIP(name) === 0 ? await resolve(name) : [name];
-    const isAllowed = (ip: string) => !isMetadataAddress(ip) && (mayBePrivate || isPublicAddress(ip));
-    if (found.every(isAllowed)) continue;
-    throw fieldRefusal('INVALID_PARAMETERS', 'connection.settings', 'NOT_ALLOWED', NOT_PUBLIC);
-  }
-}
-
-async function resolveHere(host: string): Promise<readonly string[]> {
-  try {
-    return (await lookup(host, { all: true })).map(({ address }) => address);
-  } catch {
-    return [];
   }
 }
 
