@@ -55,9 +55,14 @@ const checkUpdate = validate(UpdateCatalogueRequestSchema);
 /** Fields of a changed catalogue, whose faults have the paths of the catalogue instead. */
 const OF_CATALOGUE = /^(catalogue|put_connection|put_route\.route|put_payment_method_type)[.[]/;
 
-/** The handlers of payments.v1.ConfigurationService, the same for every protocol. */
+/**
+ * The handlers of payments.v1.ConfigurationService, the same for every protocol and for the dashboard.
+ *
+ * @param source of the versions that they publish.
+ */
 export function configurationService(
   deps: ConfigurationDeps,
+  source: 'api' | 'dashboard' = 'api',
 ): ServiceHandlers<typeof ConfigurationService, Caller & { readonly operator?: Operator }> {
   const testConnection = createConnectionTest({ ...deps, inForce: () => deps.opened().catalogue });
   return {
@@ -92,7 +97,7 @@ export function configurationService(
       const faults = checkUpdate(request).filter(({ field }) => !OF_CATALOGUE.test(field));
       if (faults.length > 0) throw invalidParameters(faults);
       const { actor } = operator;
-      const publisher = { source: 'api', actor, maySetSecrets: false, maySetAddresses: false } as const;
+      const publisher = { source, actor, maySetSecrets: false, maySetAddresses: false } as const;
       return { message: await updateCatalogue(deps, request, publisher) };
     },
   };

@@ -144,7 +144,12 @@ function operatorDeps({ config, deps, live }: Api): OperatorDeps {
 }
 
 /** Dependencies of the configuration's calls. With a file, its catalogue in force is the one that a change is made to. */
-function configurationDeps({ config, deps, live, webhooks }: Api): ConfigurationDeps {
+export function configurationDeps({
+  config,
+  deps,
+  live,
+  webhooks,
+}: Pick<Api, 'config' | 'deps' | 'live' | 'webhooks'>): ConfigurationDeps {
   const { opened, tryOpen, openOne } = live;
   const { database } = deps;
   const { vault } = webhooks;

@@ -4,6 +4,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type { Logger } from 'pino';
 import { type Admission, createAdmission } from '#src/api/admission.ts';
 import { type ClientAddress, createClientAddress, trusts } from '#src/api/client-address.ts';
+import { configurationService } from '#src/api/configuration-service.ts';
 import { refuseOtherMethods, sendError, sendErrors } from '#src/api/error-handler.ts';
 import type { AddressShare } from '#src/api/limit-at-once.ts';
 import { explain } from '#src/api/operator-service.ts';
@@ -31,7 +32,7 @@ import { type Background, type BackgroundDeps, createBackground } from './backgr
 import { type CatalogueHolder, createCatalogueHolder } from './catalogue-holder.ts';
 import { guardNodes } from './guard-nodes.ts';
 import { createInFlight, type InFlight } from './in-flight.ts';
-import { mountApi } from './mount-api.ts';
+import { configurationDeps, mountApi } from './mount-api.ts';
 import { mountCheckout } from './mount-checkout.ts';
 import { mountPages } from './mount-pages.ts';
 import { mountPayPage } from './mount-pay-page.ts';
@@ -210,7 +211,9 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
   mountPages(app, config);
   if (config.dashboard) {
     const { opened } = live;
-    mountDashboard(app, dashboardDeps(config, { operations: deps, webhooks, opened, inFlight, ...share }));
+    const configuration = configurationService(configurationDeps({ ...routed, webhooks }), 'dashboard');
+    const given = { operations: deps, webhooks, opened, configuration, inFlight, ...share };
+    mountDashboard(app, dashboardDeps(config, given));
   }
 }
 
@@ -287,7 +290,7 @@ export async function listen(app: FastifyInstance, { host, port, tls }: Config):
 }
 
 /** Dependencies that the caller provides; the others follow from them. */
-type Given = Pick<DashboardDeps, 'webhooks' | keyof AddressShare> & {
+type Given = Pick<DashboardDeps, 'webhooks' | 'configuration' | keyof AddressShare> & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;
   readonly inFlight: InFlight;
