@@ -59,6 +59,7 @@ export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[
   ['payers: a notification that contradicts the provider', ['redirects', 'unsigned_notifications']],
   ['payers: a payer who pays while the payment expires', ['redirects', 'late_payers']],
   ['payers: ', ['redirects']],
+  ['webhooks: replicas killed', NEVER_SENT],
   ['webhooks: killed', []],
   ['a rolling release: operations', []],
 ];
