@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { readArguments } from '#src/commands/command-line.ts';
@@ -33,7 +35,7 @@ const rounds = positive('rounds', values.rounds);
 const OPERATOR_KEY = 'operator-key-of-the-benchmark-0123456789';
 const SLOTS = 1_000;
 /** Payments before the first measurement, so that it measures compiled code. */
-const LEAD_IN = { perSecond: 200, forMs: 20_000 };
+const LEAD_IN = { perSecond: 200, forMs: 15_000 };
 const FEW_CONNECTIONS = 10;
 /** Publications whose time is measured with each number of connections. */
 const TIMED = 20;
@@ -45,6 +47,7 @@ type Subject = {
   readonly pid: number;
   readonly providerPort: number;
   readonly books: pg.Client;
+  readonly logFile: string;
 };
 
 async function bench(ending: Ending): Promise<void> {
@@ -61,7 +64,8 @@ async function bench(ending: Ending): Promise<void> {
     books.on('error', () => {});
     await books.connect();
     ending.push(() => books.end());
-    return { port: service.port, pid: service.pid, providerPort: site.provider.port, books };
+    const logFile = join(site.home, `${name}.log`);
+    return { port: service.port, pid: service.pid, providerPort: site.provider.port, books, logFile };
   };
   const few = await start('few', FEW_CONNECTIONS - 1);
   const many = await start('many', connections - 1);
@@ -147,7 +151,10 @@ async function load(subject: Subject, offer: { readonly perSecond: number; reado
   return calls;
 }
 
-async function compareBooks({ books, providerPort }: Subject, calls: readonly EndedCall[]): Promise<void> {
+async function compareBooks(
+  { books, providerPort, logFile }: Subject,
+  calls: readonly EndedCall[],
+): Promise<void> {
   const ledger = `http://127.0.0.1:${providerPort}/ledger`;
   const { rows } = await books.query<{ count: number }>(
     "SELECT count(*)::int AS count FROM payment WHERE status = 'SUCCEEDED' AND amount_minor_units >= $1",
@@ -157,7 +164,11 @@ async function compareBooks({ books, providerPort }: Subject, calls: readonly En
   const accepted = calls.filter(({ ok }) => ok).length;
   const counts = [accepted, rows[0]?.count, charges.length, new Set(charges).size];
   if (counts.some((count) => count !== calls.length)) {
-    throw new Error(`of ${calls.length} payments, accepted, stored, charged, charged once: ${counts}`);
+    const warnings = readFileSync(logFile, 'utf8')
+      .split('\n')
+      .filter((line) => /"level":[456]0/.test(line));
+    const what = `of ${calls.length} payments, accepted, stored, charged, charged once: ${counts}`;
+    throw new Error([what, ...warnings.slice(-20)].join('\n'));
   }
   await books.query('TRUNCATE payment, transaction');
   await fetch(ledger, { method: 'DELETE' });
