@@ -26,7 +26,7 @@ import {
   type ResolvedSecrets,
   resolveSecrets,
 } from './credentials.ts';
-import { type OpenConnectionOptions, openConnection } from './open-connection.ts';
+import { type OpenConnectionOptions, openConnection, requireSandbox } from './open-connection.ts';
 
 /** Options for opening a catalogue. */
 export type OpenCatalogueOptions = OpenConnectionOptions & {
@@ -110,6 +110,8 @@ export function openCatalogue(
 
   function open(definition: ConnectionConfig): void {
     const { id } = definition;
+    // The better reason than its secrets, which are missing too.
+    requireSandbox(definition, options);
     const secrets = resolveSecrets(definition, options.environment, credentials);
     const before = earlier.get(id);
     const isDefinedAlike = before !== undefined && equals(ConnectionConfigSchema, before, definition);
