@@ -37,6 +37,7 @@ export type RecordedPage = {
 
 /** Maximum number of attempts behind one page. */
 const PAGE = 100;
+const CLOCK_MS = 60_000;
 /** Later than every id. */
 const LAST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
@@ -52,11 +53,13 @@ const newest = (name: string, where: string) => ({
 const NEWEST = newest('list_newest_attempts', IN_ACCOUNTS);
 const NEWEST_OF_ACCOUNT = newest('list_newest_attempts_of_account', 'account_id = $2 AND');
 
+// By key: otherwise the planner would read all payments since the time.
 const READ = {
   name: 'read_recorded_payments',
   text: `
-    SELECT id, record, idempotency_key AS "idempotencyKey", personal_data_erased_at IS NOT NULL AS "isErased"
-    FROM payment WHERE account_id = $1 AND id = ANY ($2::uuid[])`,
+    SELECT p.id, p.record, p.idempotency_key AS "idempotencyKey", p.personal_data_erased_at IS NOT NULL AS "isErased"
+    FROM (SELECT * FROM payment WHERE account_id = $1 AND id = ANY ($2::uuid[]) OFFSET 0) p
+    WHERE p.created_at >= to_timestamp($3::float8 / 1000)`,
 };
 
 type Payment = Pick<StoredRoute, 'id' | 'record' | 'idempotencyKey' | 'isErased'>;
@@ -84,12 +87,12 @@ export async function listRecordedPayments(
     .map((attempt) => withoutNulls<Attempt>(attempt))
     .toSorted((a, b) => (a.attemptId < b.attemptId ? 1 : -1))
     .slice(0, PAGE);
-  // Not in the statement, whose plan would then depend on the range.
-  const first = firstIdAt(sinceMs);
+  // Not in the statement, whose plan would then depend on the range. The id's clock may differ from the payment's time.
+  const first = firstIdAt(sinceMs - CLOCK_MS);
   const attempts = newestFirst.filter(({ attemptId }) => attemptId >= first);
   const byId = new Map(attempts.map((attempt) => [attempt.id, attempt]));
   const payments = await takeByAccount([...byId.values()], async (ofAccount, own) => {
-    return (await database.query<Payment>(READ, [ofAccount, own.map(({ id }) => id)])).rows;
+    return (await database.query<Payment>(READ, [ofAccount, own.map(({ id }) => id), sinceMs])).rows;
   });
   const read = new Map(payments.map((payment) => [payment.id, payment]));
   return {
