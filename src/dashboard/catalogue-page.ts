@@ -8,6 +8,7 @@ import {
   readCatalogue,
   sourceNotice,
 } from './configuration.ts';
+import { CONNECTION_PATH } from './connection-editor.ts';
 import { versionLink } from './explanation.ts';
 import { DASHBOARD, notice } from './frame.ts';
 import { routePicture, type ShownCatalogue } from './route-picture.ts';
@@ -25,7 +26,7 @@ export async function cataloguePage(deps: ConfigurationPageDeps, visit: Visit): 
   const content = html`<div class="heading"><h1>Catalogue</h1><p class="quiet">A payment takes the first route whose condition holds.</p></div>
 ${didNotice(visit.query('did'), version)}${sourceNotice(current)}${current.source === 'FILE' ? NOTHING : inForce(current)}
 <section class="card"><h2>Routes</h2>${routePicture(shown, MAX_ROWS)}${routeTable(catalogue)}${more(catalogue.routes.length)}${add('/catalogue/route', 'New route')}</section>
-<section class="card scroll" tabindex="0"><h2>Connections</h2>${connections(shown)}${more(catalogue.connections.length)}</section>
+<section class="card scroll" tabindex="0"><h2>Connections</h2>${connections(shown)}${more(catalogue.connections.length)}${add(CONNECTION_PATH, 'New connection')}</section>
 <section class="card scroll" tabindex="0"><h2>Payment method types</h2>${types(catalogue.paymentMethodTypes)}${more(catalogue.paymentMethodTypes.length)}${add('/catalogue/type', 'New payment method type')}</section>
 <p class="quiet">${catalogue.bins.length} known issuer prefixes (BINs).</p>`;
   return { title: 'Catalogue', section: '/catalogue', content };
@@ -100,7 +101,7 @@ function connections({ catalogue, connections: opened, health }: ShownCatalogue)
         ...can.walletTokens.map((type) => `tokens of ${type}`),
         ...Object.entries(can.localMethods).map(localMethod),
       ];
-      return html`<tr><th scope="row" class="long">${id}<br><span class="quiet">${name}</span></th><td>${providerId}<br><span class="quiet">${connector}</span></td><td>${badge(retired ? 'RETIRED' : (health.get(id)?.state() ?? 'UNGUARDED'))}</td><td>${offers ? offers.filter(Boolean).join(', ') : ''}</td></tr>`;
+      return html`<tr><th scope="row" class="long">${linked(CONNECTION_PATH, id)}<br><span class="quiet">${name}</span></th><td>${providerId}<br><span class="quiet">${connector}</span></td><td>${badge(retired ? 'RETIRED' : (health.get(id)?.state() ?? 'UNGUARDED'))}</td><td>${offers ? offers.filter(Boolean).join(', ') : ''}</td></tr>`;
     });
   return html`<table class="lines"><thead><tr><th scope="col">Connection</th><th scope="col">Provider</th><th scope="col">Circuit</th><th scope="col">Offers</th></tr></thead><tbody>${rows}</tbody></table>`;
 }

@@ -8,6 +8,7 @@ import {
   type UpdateCatalogueResponse,
 } from '#gen/payments/v1/configuration_service_pb.js';
 import type { configurationService } from '#src/api/configuration-service.ts';
+import type { operatorService } from '#src/api/operator-service.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
@@ -19,6 +20,8 @@ import type { Visit } from './visit.ts';
 export type ConfigurationPageDeps = {
   /** The API's own calls, which publish with the source `dashboard`. */
   readonly configuration: ReturnType<typeof configurationService>;
+  /** The operators' calls of the API. */
+  readonly operators: ReturnType<typeof operatorService>;
   /** The catalogue in force in this process. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
   readonly opened: () => ShownCatalogue;
 };

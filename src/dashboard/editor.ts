@@ -39,7 +39,7 @@ export async function editorPage(deps: ConfigurationPageDeps, editor: Editor, vi
   const current = await readCatalogue(deps, visit);
   const name = visit.query('id');
   const fields = name === '' ? editor.blank(current.catalogue) : editor.stored(current.catalogue, name);
-  return page(editor, visit, current, { fields, name, status: 200 });
+  return formPage(editor, visit, current, { fields, name, status: 200 });
 }
 
 /** The preview of a submitted form, or the form with the reason why it cannot be read. */
@@ -56,8 +56,8 @@ export async function submittedPage(
     return await previewPage(deps, visit, { title: editor.title(name), change, form });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const refusal = notice('refused', error.message);
-    return page(editor, visit, current, { fields: visit.whole, name, status: 400, refusal });
+    const message = notice('refused', error.message);
+    return formPage(editor, visit, current, { fields: visit.whole, name, status: 400, message });
   }
 }
 
@@ -65,18 +65,20 @@ type Shown = {
   readonly fields: Fields;
   readonly name: string;
   readonly status: number;
-  readonly refusal?: Html;
+  /** A message above the form. */
+  readonly message?: Html;
 };
 
-function page(
+/** Renders the page of a form. */
+export function formPage(
   editor: Editor,
   visit: Visit,
   current: ReadCatalogue,
-  { fields, name, status, refusal = NOTHING }: Shown,
+  { fields, name, status, message = NOTHING }: Shown,
 ): Page {
   const title = editor.title(name);
   const content = html`<div class="heading"><h1>${title}</h1><p class="quiet">The next page shows what would change. Nothing is published before.</p></div>
-${sourceNotice(current)}${refusal}${editor.form(visit, current, fields, name)}`;
+${sourceNotice(current)}${message}${editor.form(visit, current, fields, name)}`;
   return { title, section: '/catalogue', content, status };
 }
 

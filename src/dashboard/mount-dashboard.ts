@@ -18,6 +18,8 @@ import { createTokenBuckets } from '#src/token-buckets.ts';
 import { auditPage } from './audit-page.ts';
 import { cataloguePage } from './catalogue-page.ts';
 import type { ConfigurationPageDeps } from './configuration.ts';
+import { CONNECTION_PATH } from './connection-editor.ts';
+import { connectionPage, submittedConnection } from './connection-page.ts';
 import { editorPage, submittedPage } from './editor.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS, missingNodes } from './frame.ts';
@@ -115,6 +117,9 @@ function mountConfiguration(pages: ReturnType<typeof visits>, deps: DashboardDep
     const submitted = (visit: Visit) => submittedPage(deps, editor, visit);
     pages.post(editor.path, 'read', submitted, CONFIGURATION_LIMIT_BYTES);
   }
+  pages.get(CONNECTION_PATH, (visit) => connectionPage(deps, visit));
+  const submitted = (visit: Visit) => submittedConnection(deps, visit);
+  pages.post(CONNECTION_PATH, 'read', submitted, CONFIGURATION_LIMIT_BYTES);
   const preview = (visit: Visit) => previewOfButton(deps, visit);
   pages.post('/catalogue/preview', 'read', preview, CONFIGURATION_LIMIT_BYTES);
   const publish = (visit: Visit) => publishPreviewed(deps, visit);

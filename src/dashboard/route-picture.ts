@@ -60,7 +60,10 @@ function ways({ targets, choice }: Route, y: number, yOfConnection: ReadonlyMap<
   const startX = 2 + ROUTE_WIDTH;
   const lines = targets.map(({ connection, weight }, i) => {
     const fromY = y + (ROUTE_HEIGHT * (i + 1)) / (targets.length + 1);
-    const toY = (yOfConnection.get(connection) ?? 0) + CONNECTION_HEIGHT / 2;
+    const connectionY = yOfConnection.get(connection);
+    // A catalogue with faults may name a connection that it does not have.
+    if (connectionY === undefined) return NOTHING;
+    const toY = connectionY + CONNECTION_HEIGHT / 2;
     const middle = (startX + CONNECTION_X) / 2;
     const share =
       choice === Choice.SPLIT ? `${Math.round((100 * (weight ?? 1)) / weights)} %` : String(i + 1);

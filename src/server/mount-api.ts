@@ -126,7 +126,8 @@ function mountedServices(api: Api): readonly MountedService[] {
   ];
 }
 
-function operatorDeps({ config, deps, live }: Api): OperatorDeps {
+/** Dependencies of the operators' calls. */
+export function operatorDeps({ config, deps, live }: Pick<Api, 'config' | 'deps' | 'live'>): OperatorDeps {
   const { database, now } = deps;
   const { opened, isInEnvironment } = live;
   const isInDatabase = config.catalogueFile === undefined;

@@ -7,7 +7,7 @@ import { type ClientAddress, createClientAddress, trusts } from '#src/api/client
 import { configurationService } from '#src/api/configuration-service.ts';
 import { refuseOtherMethods, sendError, sendErrors } from '#src/api/error-handler.ts';
 import type { AddressShare } from '#src/api/limit-at-once.ts';
-import { explain } from '#src/api/operator-service.ts';
+import { explain, operatorService } from '#src/api/operator-service.ts';
 import { addressGroup } from '#src/api/shares.ts';
 import { createExplainVersion } from '#src/catalogue/explain-version.ts';
 import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
@@ -32,7 +32,7 @@ import { type Background, type BackgroundDeps, createBackground } from './backgr
 import { type CatalogueHolder, createCatalogueHolder } from './catalogue-holder.ts';
 import { guardNodes } from './guard-nodes.ts';
 import { createInFlight, type InFlight } from './in-flight.ts';
-import { configurationDeps, mountApi } from './mount-api.ts';
+import { configurationDeps, mountApi, operatorDeps } from './mount-api.ts';
 import { mountCheckout } from './mount-checkout.ts';
 import { mountPages } from './mount-pages.ts';
 import { mountPayPage } from './mount-pay-page.ts';
@@ -212,7 +212,8 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
   if (config.dashboard) {
     const { opened } = live;
     const configuration = configurationService(configurationDeps({ ...routed, webhooks }), 'dashboard');
-    const given = { operations: deps, webhooks, opened, configuration, inFlight, ...share };
+    const operators = operatorService(operatorDeps(routed));
+    const given = { operations: deps, webhooks, opened, configuration, operators, inFlight, ...share };
     mountDashboard(app, dashboardDeps(config, given));
   }
 }
@@ -290,7 +291,7 @@ export async function listen(app: FastifyInstance, { host, port, tls }: Config):
 }
 
 /** Dependencies that the caller provides; the others follow from them. */
-type Given = Pick<DashboardDeps, 'webhooks' | 'configuration' | keyof AddressShare> & {
+type Given = Pick<DashboardDeps, 'webhooks' | 'configuration' | 'operators' | keyof AddressShare> & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;
   readonly inFlight: InFlight;

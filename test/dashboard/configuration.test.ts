@@ -104,15 +104,20 @@ describe('a route on the dashboard', () => {
     expect(await textOf('/catalogue/compare?from=1&to=3')).toContain('Nothing changes.');
   });
 
-  it('a form that is not changed changes nothing, for every route and payment method type', async () => {
+  it('a form that is not changed changes nothing, for every route, connection and payment method type', async () => {
     const response = await fetch(`${server.url}/v1/catalogue`, {
       headers: { 'operator-key': SANDBOX_OPERATOR_KEY },
     });
     const { catalogue } = (await response.json()) as {
-      catalogue: { routes: { id: number }[]; payment_method_types: { type: string }[] };
+      catalogue: {
+        routes: { id: number }[];
+        connections: { id: string }[];
+        payment_method_types: { type: string }[];
+      };
     };
     const paths = [
       ...catalogue.routes.map(({ id }) => `/catalogue/route?id=${id}`),
+      ...catalogue.connections.map(({ id }) => `/catalogue/connection?id=${id}`),
       ...catalogue.payment_method_types.map(({ type }) => `/catalogue/type?id=${type}`),
     ];
     expect(paths.length).toBeGreaterThan(10);
@@ -165,6 +170,74 @@ describe('a route on the dashboard', () => {
       true,
     ]);
     expect(text).toContain('value="much"');
+  });
+});
+
+describe('a connection on the dashboard', () => {
+  it('its settings, limits and accounts are changed, and everything else stays', async () => {
+    const account = 'a9e4c1de-0000-4000-8000-000000000001';
+    const text = await preview('/catalogue/connection?id=guarded-one', {
+      ...{ name: 'Renamed', s_timeout_ms: '9000', s_acquirer: '', s_methods: 'PIX: PIX\r\nCASH : BOLETO' },
+      ...{ accounts: account, maxInFlight: '50', failurePercent: '' },
+    });
+    const { putConnection } = JSON.parse(fieldsIn(text, '/catalogue/publish').change ?? '');
+    expect(putConnection).toEqual({
+      ...{ id: 'guarded-one', name: 'Renamed', providerId: 'SANDBOX_ONE', connector: 'sandbox' },
+      settings: { base_url: '$SANDBOX_URL', timeout_ms: 9000, methods: { PIX: 'PIX', CASH: 'BOLETO' } },
+      secretsFromEnvironment: {
+        api_key: 'SANDBOX_API_KEY',
+        notification_secret: 'SANDBOX_NOTIFICATION_SECRET',
+      },
+      circuitBreaker: { minCalls: 3, windowS: 30, openS: 10 },
+      ...{ maxInFlight: 50, accountIds: [account] },
+    });
+  });
+
+  it('the credentials are tested with what was entered, and no page or log shows them', async () => {
+    const fields = fieldsIn(await textOf('/catalogue/connection?id=guarded-one'), '/catalogue/connection');
+    const secret = 'a-canary-of-a-secret-4711';
+    const tested = async (over: Fields, by = operator) => {
+      const response = await by.post('/catalogue/connection', { ...fields, do: 'test', ...over });
+      const text = await response.text();
+      expect(text).not.toContain(secret);
+      return [response.status, /badge \w+">(\w+)</.exec(text)?.[1]];
+    };
+    expect(await tested({})).toEqual([200, 'ACCEPTED']);
+    expect(await tested({ secret_api_key: secret })).toEqual([200, 'REFUSED']);
+    expect((await tested({ secret_api_key: secret, s_base_url: 'http://169.254.169.254' }))[0]).toBe(400);
+    expect((await tested({ secret_api_key: secret }, reader))[0]).toBe(403);
+    const shown = await preview('/catalogue/connection?id=guarded-one', { secret_api_key: secret });
+    expect(shown).not.toContain(secret);
+    expect(server.logLines.join('\n')).not.toContain(secret);
+  });
+
+  it('a new one is refused without its secret, and with the id of another', async () => {
+    const path = '/catalogue/connection?connector=sandbox';
+    const fields = fieldsIn(await textOf(path), '/catalogue/connection');
+    const send = (id: string) =>
+      operator.post('/catalogue/connection', { ...fields, id, s_base_url: '$SANDBOX_URL' });
+    const refused = await send('sandbox-three');
+    expect([refused.status, (await refused.text()).includes('the secret api_key is required')]).toEqual([
+      400,
+      true,
+    ]);
+    const twice = await send('sandbox-one');
+    expect([twice.status, (await twice.text()).includes('another connection has this id')]).toEqual([
+      400,
+      true,
+    ]);
+  });
+
+  it('is retired with a preview, and the preview of its removal says why it cannot be removed', async () => {
+    const sent = async (name: string) => {
+      const text = await textOf('/catalogue/connection?id=sandbox-two');
+      const form = text.split('<form').find((one) => one.includes(`>${name}…</button>`)) ?? '';
+      return (
+        await operator.post('/catalogue/preview', fieldsIn(`<form${form}`, '/catalogue/preview'))
+      ).text();
+    };
+    expect(await sent('Retire')).toContain('<code>connections[sandbox-two].retired</code>');
+    expect(await sent('Remove')).toContain('is not the id of a connection');
   });
 });
 

@@ -133,4 +133,6 @@ export const PAGES = [
   ...['', '/payments', '/catalogue', '/route', '/audit'],
   ...['/catalogue/versions', '/catalogue/versions/1', '/catalogue/compare?from=1&to=1'],
   ...['/catalogue/route', '/catalogue/route?id=4', '/catalogue/type', '/catalogue/type?id=CARD'],
+  ...['/catalogue/connection', '/catalogue/connection?id=guarded-one'],
+  ...['adyen', 'mercado-pago', 'paypal', 'stripe'].map((name) => `/catalogue/connection?connector=${name}`),
 ];

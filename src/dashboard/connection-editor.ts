@@ -1,0 +1,209 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type Catalogue,
+  type CircuitBreakerSchema,
+  type ConnectionConfig,
+  ConnectionConfigSchema,
+} from '#gen/payments/v1/catalogue_pb.js';
+import type { ConnectorForm } from '#gen/payments/v1/configuration_service_pb.js';
+import type { Connection } from '#gen/payments/v1/operator_service_pb.js';
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { hiddenFields, previewButton } from './configuration.ts';
+import { type Editor, missing } from './editor.ts';
+import {
+  areaField,
+  checkField,
+  type Fields,
+  fieldsOf,
+  integerIn,
+  textField,
+  wordsIn,
+  wrongField,
+} from './form-fields.ts';
+import { DASHBOARD } from './frame.ts';
+import {
+  fieldsOfSettings,
+  hostsOf,
+  secretFields,
+  secretsOf,
+  settingFields,
+  settingsIn,
+} from './setting-fields.ts';
+import { badge, time } from './show.ts';
+import type { Visit } from './visit.ts';
+
+/** Path of the form of a connection. */
+export const CONNECTION_PATH = '/catalogue/connection';
+
+const NUMBERS = [
+  ['authorizationValidDays', 'Days that an uncaptured authorization is valid', 'the provider’s own term'],
+  ['redirectValidMinutes', 'Minutes that a payer has to follow a redirect', '1440'],
+  ['maxInFlight', 'Most calls in flight in one process', 'three quarters of MAX_IN_FLIGHT'],
+] as const;
+const BREAKER = [
+  ['failurePercent', 'Percentage of failing calls that opens the circuit', '50'],
+  ['minCalls', 'Least number of calls', '10'],
+  ['windowS', 'Window in seconds', '30'],
+  ['openS', 'Seconds before the first probe', '15'],
+] as const;
+
+/** The parts from which the form of a connection is made. */
+export type ConnectionParts = {
+  /** The forms of all connectors. */
+  readonly forms: readonly ConnectorForm[];
+  /** The connector of a new connection. */
+  readonly connector: string;
+  /** The connections in force, with their secrets' sources. */
+  readonly listed: readonly Connection[];
+};
+
+/** Creates the form of a connection. */
+export function connectionEditor({ forms, connector, listed }: ConnectionParts): Editor {
+  const formOf = (name: string) => {
+    const found = forms.find((one) => one.name === name);
+    if (!found) throw missing('connector', name);
+    return found;
+  };
+  return {
+    path: CONNECTION_PATH,
+    title: (name) => (name === '' ? 'New connection' : `Connection ${name}`),
+    stored(catalogue, name) {
+      const connection = find(catalogue, name);
+      if (!connection) throw missing('connection', name);
+      return fieldsOfConnection(connection, formOf(connection.connector));
+    },
+    blank: () => fieldsOf({ connector, provider_id: connector.toUpperCase().replaceAll('-', '_') }),
+    change: (fields, catalogue) => ({
+      case: 'putConnection',
+      value: connectionIn(fields, catalogue, formOf(fields('connector'))),
+    }),
+    form: (visit, current, fields, name) => {
+      const form = formOf(fields('connector'));
+      const own = listed.find(({ id }) => id === name);
+      return html`${own ? state(own, form) : NOTHING}${connectionForm(visit, current, { fields, name, form })}
+${name === '' ? NOTHING : ends(visit, current.version, find(current.catalogue, name))}`;
+    },
+  };
+}
+
+function find({ connections }: Catalogue, name: string): ConnectionConfig | undefined {
+  return connections.find(({ id }) => id === name);
+}
+
+function fieldsOfConnection(connection: ConnectionConfig, form: ConnectorForm): Fields {
+  const { id, name, providerId, connector, settings = {}, accountIds, retired, circuitBreaker } = connection;
+  const number = (value: number | undefined) => (value === undefined ? '' : String(value));
+  return fieldsOf({
+    ...{ id, name, connector, provider_id: providerId, accounts: accountIds.join('\n') },
+    retired: retired ? 'on' : '',
+    ...fieldsOfSettings(settings, form),
+    ...Object.fromEntries(NUMBERS.map(([of]) => [of, number(connection[of])])),
+    breaker: circuitBreaker ? 'present' : '',
+    breakerOff: circuitBreaker?.off ? 'on' : '',
+    ...Object.fromEntries(BREAKER.map(([of]) => [of, number(circuitBreaker?.[of])])),
+  });
+}
+
+/**
+ * Reads a connection. Whatever the form does not show stays as it is in force.
+ *
+ * @throws ServiceError INVALID_PARAMETERS.
+ */
+export function connectionIn(fields: Fields, catalogue: Catalogue, form: ConnectorForm): ConnectionConfig {
+  const editing = fields('editing');
+  const id = fields('id');
+  const before = find(catalogue, id);
+  if (editing === '' && before) throw wrongField('Id', 'another connection has this id');
+  const settings = settingsIn(fields, form, before?.settings ?? {});
+  const breaker = breakerIn(fields);
+  return create(ConnectionConfigSchema, {
+    ...{ id, name: fields('name'), providerId: fields('provider_id'), connector: form.name },
+    ...((before?.settings || Object.keys(settings).length > 0) && { settings }),
+    secretsFromEnvironment: before?.secretsFromEnvironment ?? {},
+    ...numbersIn(fields, NUMBERS),
+    ...(breaker && { circuitBreaker: breaker }),
+    accountIds: wordsIn(fields, 'accounts'),
+    retired: fields('retired') === 'on',
+  });
+}
+
+function breakerIn(fields: Fields): MessageInitShape<typeof CircuitBreakerSchema> | undefined {
+  const off = fields('breakerOff') === 'on';
+  const numbers = numbersIn(fields, BREAKER);
+  const isPresent = fields('breaker') !== '' || off || Object.keys(numbers).length > 0;
+  return isPresent ? { off, ...numbers } : undefined;
+}
+
+function numbersIn<Name extends string>(
+  fields: Fields,
+  named: readonly (readonly [name: Name, label: string, hint: string])[],
+): { [Key in Name]?: number } {
+  const numbers = named.map(([name, label]) => [name, integerIn(fields, name, label)] as const);
+  return Object.fromEntries(numbers.filter(([, value]) => value !== undefined)) as { [Key in Name]?: number };
+}
+
+type Shown = { readonly fields: Fields; readonly name: string; readonly form: ConnectorForm };
+
+function connectionForm(
+  visit: Visit,
+  { version }: { readonly version: number },
+  { fields, name, form }: Shown,
+): Html {
+  const mayAct = visit.session.role === 'operate';
+  return html`<form class="card stack" method="post" action="${DASHBOARD}${CONNECTION_PATH}">${hiddenFields(visit, version)}
+<input type="hidden" name="editing" value="${name}"><input type="hidden" name="connector" value="${form.name}"><input type="hidden" name="breaker" value="${fields('breaker')}">
+<div class="pair">${textField(fields, 'id', 'Id', {
+    ...{ isRequired: true, isReadOnly: name !== '', hint: `${form.name}-one` },
+    help: 'Stands for one account at the provider, for good.',
+  })}${textField(fields, 'provider_id', 'Provider id', { isRequired: true, help: 'Payments show it in provider_id.' })}</div>
+${textField(fields, 'name', 'Name (optional)')}
+<fieldset><legend>Settings of ${form.name}</legend>${hostsOf(form)}${settingFields(fields, form)}</fieldset>
+${areaField(fields, 'accounts', 'Only for these accounts (optional)', {
+  ...{ rows: 2, maxLength: 40_000 },
+  help: 'Account ids, one per line. Other accounts’ payments pass the connection over.',
+})}
+${limits(fields)}
+${name !== '' ? checkField(fields, 'retired', 'Retired: gets no payments') : NOTHING}
+${mayAct ? secretPart(form, name) : NOTHING}
+<div class="row"><button>Preview</button>${mayAct ? html`<button class="quiet" name="do" value="test">Test the credentials</button>` : NOTHING}<a class="button quiet" href="${DASHBOARD}/catalogue">Back</a></div>
+</form>`;
+}
+
+function limits(fields: Fields): Html {
+  const field = ([of, label, hint]: readonly [string, string, string]) =>
+    textField(fields, of, label, { hint, maxLength: 6 });
+  return html`<details><summary>Limits and circuit breaker…</summary><fieldset><legend>Limits and circuit breaker</legend>${NUMBERS.map(field)}${checkField(fields, 'breakerOff', 'No circuit breaker: payments are always sent')}${BREAKER.map(field)}</fieldset></details>`;
+}
+
+function secretPart(form: ConnectorForm, name: string): Html {
+  const secrets = secretsOf(form);
+  if (secrets.length === 0) return NOTHING;
+  const stays = name === '' ? '' : ' An empty field stands for the secret that the connection has.';
+  return html`<fieldset><legend>Secrets to test</legend><p class="quiet">Only for the test: they are sent to the provider, and no page shows them again.${stays}</p>${secretFields(secrets)}</fieldset>`;
+}
+
+/** Renders the state of a connection in force: its open outcomes, and the sources of its secrets. */
+function state({ openOutcomes = 0, secrets, retired }: Connection, form: ConnectorForm): Html {
+  const needed = new Set(secretsOf(form).flatMap(({ name, required }) => (required ? [name] : [])));
+  const rows = secrets.map(
+    ({ name, source, setAt, actor, previousUntil }) =>
+      html`<tr><th scope="row">${name}</th><td>${badge(source === 'MISSING' && !needed.has(name) ? 'NOT_SET' : source)}</td><td>${setAt ? html`${time(setAt)} by ${actor}` : NOTHING}</td><td>${previousUntil ? html`accepted until ${time(previousUntil)}` : NOTHING}</td></tr>`,
+  );
+  return html`<section class="card scroll" tabindex="0"><h2>In force</h2><p>${retired ? 'Retired. ' : ''}${openOutcomes} open ${openOutcomes === 1 ? 'outcome' : 'outcomes'}.</p>
+${rows.length === 0 ? NOTHING : html`<table class="lines"><thead><tr><th scope="col">Secret</th><th scope="col">Source</th><th scope="col">Set (UTC)</th><th scope="col">Previous value</th></tr></thead><tbody>${rows}</tbody></table>`}</section>`;
+}
+
+/** Renders the buttons that retire and remove a connection. The preview says why it cannot be removed. */
+function ends(visit: Visit, version: number, connection: ConnectionConfig | undefined): Html {
+  if (!connection) return NOTHING;
+  const { id, retired } = connection;
+  const retire = previewButton(visit, version, {
+    label: 'Retire…',
+    change: { case: 'retireConnection', value: id },
+  });
+  const remove = previewButton(visit, version, {
+    ...{ label: 'Remove…', isDanger: true },
+    change: { case: 'removeConnection', value: id },
+  });
+  return html`<section class="card"><h2>Retire or remove</h2><p class="quiet">A retired connection gets no payments; captures, refunds and look-ups go on. It can be removed when nobody needs it any more.</p><div class="row">${retired ? NOTHING : retire}${remove}</div></section>`;
+}
