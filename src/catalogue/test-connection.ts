@@ -1,5 +1,5 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
-import { type Catalogue, CatalogueSchema, type ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
+import type { Catalogue, ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type TestConnectionRequest,
   type TestConnectionResponse,
@@ -8,12 +8,12 @@ import {
 import type { AccountReport } from '#src/connectors/port/account-report.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { Secret } from '#src/secret.ts';
-import { fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { createSlots } from '#src/slots.ts';
 import { CatalogueError } from './catalogue-error.ts';
 import type { Credentials, ReadCredentials, StoredSecret } from './credentials.ts';
 import { type ReachRules, requirePublicAddresses } from './require-public-addresses.ts';
-import { requireKnownAddresses, requireKnownSecrets } from './require-safe-change.ts';
+import { requireSafeConnection } from './require-safe-change.ts';
 
 /** Dependencies of tests of connections. */
 export type TestDeps = ReachRules & {
@@ -66,30 +66,11 @@ function findTested(deps: TestDeps, { tested }: TestConnectionRequest): Tested {
     }
     case 'connection': {
       const before = find(tested.value.id);
-      requireSafe(deps, tested.value, before);
+      requireSafeConnection(deps, tested.value, before);
       return { definition: tested.value, before };
     }
     default:
       throw fieldRefusal('INVALID_PARAMETERS', 'connection_id', 'REQUIRED', ALTERNATIVE);
-  }
-}
-
-/** Checks a connection as its publication would. @throws ServiceError that names the fields as in the request. */
-function requireSafe(
-  deps: TestDeps,
-  definition: ConnectionConfig,
-  before: ConnectionConfig | undefined,
-): void {
-  const only = (connections: ConnectionConfig[]) => create(CatalogueSchema, { connections });
-  const [now, then] = [only([definition]), only(before ? [before] : [])];
-  try {
-    requireKnownSecrets(then, now);
-    requireKnownAddresses(then, now, deps);
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    throw invalidParameters(
-      error.fields.map((fault) => ({ ...fault, field: fault.field.replace('connections[0]', 'connection') })),
-    );
   }
 }
 

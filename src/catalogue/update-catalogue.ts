@@ -124,7 +124,11 @@ async function compareRoutes(
   });
 }
 
-async function readBase({ database, fromFile }: UpdateDeps): Promise<Base> {
+/** Reads the catalogue to change. @throws ServiceError NOT_SUPPORTED if only a later release can read it. */
+export async function readBase({
+  database,
+  fromFile,
+}: Pick<UpdateDeps, 'database' | 'fromFile'>): Promise<Base> {
   if (fromFile) return { catalogue: fromFile() };
   const head = await readHead(database);
   const published = head && (await readKnown(database, head.version));
