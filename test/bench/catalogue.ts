@@ -181,7 +181,7 @@ async function compareBooks(
       .split('\n')
       .filter((line) => /"level":[456]0/.test(line));
     const what = `of ${calls.length} payments, accepted, stored, charged, charged once: ${counts}`;
-    throw new Error([what, ...warnings.slice(-20)].join('\n'));
+    throw new Error([what, ...warnings.slice(-5).map((line) => line.slice(0, 300))].join('\n'));
   }
   await books.query('TRUNCATE payment, transaction');
   await fetch(ledger, { method: 'DELETE' });
