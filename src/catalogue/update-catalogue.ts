@@ -1,5 +1,4 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Catalogue, ConnectionConfigSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type CatalogueDryRun,
@@ -12,6 +11,7 @@ import { fieldRefusal, invalidField, MAX_FIELD_ERRORS, ServiceError } from '#src
 import type { Database } from '#src/store/engine/database.ts';
 import { readHead, type VersionSource } from '#src/store/tables/catalogue-versions.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
+import { timestampText } from '#src/wire/wire-json-encode.ts';
 import { CatalogueError } from './catalogue-error.ts';
 import { changeCatalogue } from './change-catalogue.ts';
 import { compareCatalogues } from './compare-catalogues.ts';
@@ -120,7 +120,7 @@ async function compareRoutes(
   const inForce = routingCatalogue(before, opened?.connections ?? new Map());
   const changed = after ? routingCatalogue(after.catalogue, after.connections) : inForce;
   return dryRun(database, inForce, changed, {
-    ...{ payments, accountId: accountId || undefined, sinceMs: since ? timestampMs(since) : 0 },
+    ...{ payments, accountId: accountId || undefined, since: since && timestampText(since) },
   });
 }
 

@@ -76,8 +76,8 @@ beforeAll(async () => {
     from: undefined,
     before: undefined,
   };
-  await listRecordedPayments(collector, { accountId: undefined, sinceMs: 0 }, undefined);
-  await listRecordedPayments(collector, { accountId: ACCOUNT_ONE, sinceMs: 0 }, undefined);
+  await listRecordedPayments(collector, { accountId: undefined, since: undefined }, undefined);
+  await listRecordedPayments(collector, { accountId: ACCOUNT_ONE, since: undefined }, undefined);
   await findPaymentsByReference(collector, all, ['scripted'], 'one');
   const result = { responseStatus: 200, error: undefined, retryInS: undefined };
   const delivery = { id: claim.paymentId, attempts: 1, leasedUntil: '2026-01-31T09:08:07.000001Z' };

@@ -24,8 +24,8 @@ export type StoredRoute = {
 export type RecordedSearch = {
   /** Only this account's payments, a UUID; undefined for all accounts. */
   readonly accountId: string | undefined;
-  /** Leaves out the payments that were made earlier, in milliseconds since the epoch. */
-  readonly sinceMs: number;
+  /** Leaves out the payments that were made earlier than this time, such as 2026-01-31T09:08:07.000001Z. */
+  readonly since: string | undefined;
 };
 
 /** A page of payments. */
@@ -59,7 +59,7 @@ const READ = {
   text: `
     SELECT p.id, p.record, p.idempotency_key AS "idempotencyKey", p.personal_data_erased_at IS NOT NULL AS "isErased"
     FROM (SELECT * FROM payment WHERE account_id = $1 AND id = ANY ($2::uuid[]) OFFSET 0) p
-    WHERE p.created_at >= to_timestamp($3::float8 / 1000)`,
+    WHERE p.created_at >= $3::timestamptz`,
 };
 
 type Payment = Pick<StoredRoute, 'id' | 'record' | 'idempotencyKey' | 'isErased'>;
@@ -75,7 +75,7 @@ type Attempt = Due &
  */
 export async function listRecordedPayments(
   database: Database,
-  { accountId, sinceMs }: RecordedSearch,
+  { accountId, since = '-infinity' }: RecordedSearch,
   after: string | undefined,
 ): Promise<RecordedPage> {
   const before = after ?? LAST;
@@ -88,11 +88,11 @@ export async function listRecordedPayments(
     .toSorted((a, b) => (a.attemptId < b.attemptId ? 1 : -1))
     .slice(0, PAGE);
   // Not in the statement, whose plan would then depend on the range. The id's clock may differ from the payment's time.
-  const first = firstIdAt(sinceMs - CLOCK_MS);
+  const first = firstIdAt((Date.parse(since) || 0) - CLOCK_MS);
   const attempts = newestFirst.filter(({ attemptId }) => attemptId >= first);
   const byId = new Map(attempts.map((attempt) => [attempt.id, attempt]));
   const payments = await takeByAccount([...byId.values()], async (ofAccount, own) => {
-    return (await database.query<Payment>(READ, [ofAccount, own.map(({ id }) => id), sinceMs])).rows;
+    return (await database.query<Payment>(READ, [ofAccount, own.map(({ id }) => id), since])).rows;
   });
   const read = new Map(payments.map((payment) => [payment.id, payment]));
   return {
