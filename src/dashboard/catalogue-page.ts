@@ -25,9 +25,9 @@ export async function cataloguePage(deps: ConfigurationPageDeps, visit: Visit): 
   const shown = { ...deps.opened(), catalogue };
   const content = html`<div class="heading"><h1>Catalogue</h1><p class="quiet">A payment takes the first route whose condition holds.</p></div>
 ${didNotice(visit.query('did'), version)}${sourceNotice(current)}${current.source === 'FILE' ? NOTHING : inForce(current)}
-<section class="card"><h2>Routes</h2>${routePicture(shown, MAX_ROWS)}${routeTable(catalogue)}${more(catalogue.routes.length)}${add('/catalogue/route', 'New route')}</section>
-<section class="card scroll" tabindex="0"><h2>Connections</h2>${connections(shown)}${more(catalogue.connections.length)}${add(CONNECTION_PATH, 'New connection')}</section>
-<section class="card scroll" tabindex="0"><h2>Payment method types</h2>${types(catalogue.paymentMethodTypes)}${more(catalogue.paymentMethodTypes.length)}${add('/catalogue/type', 'New payment method type')}</section>
+<section class="card"><h2>Routes</h2>${routePicture(shown, MAX_ROWS)}${routeTable(catalogue)}${more(catalogue.routes.length, '/catalogue/route', 'route')}${add('/catalogue/route', 'New route')}</section>
+<section class="card scroll" tabindex="0"><h2>Connections</h2>${connections(shown)}${more(catalogue.connections.length, CONNECTION_PATH, 'connection')}${add(CONNECTION_PATH, 'New connection')}</section>
+<section class="card scroll" tabindex="0"><h2>Payment method types</h2>${types(catalogue.paymentMethodTypes)}${more(catalogue.paymentMethodTypes.length, '/catalogue/type', 'type')}${add('/catalogue/type', 'New payment method type')}</section>
 <p class="quiet">${catalogue.bins.length} known issuer prefixes (BINs).</p>`;
   return { title: 'Catalogue', section: '/catalogue', content };
 }
@@ -80,8 +80,11 @@ function linked(path: string, name: string): Html {
   return html`<a href="${DASHBOARD}${path}?${String(new URLSearchParams({ id: name }))}">${name}</a>`;
 }
 
-function more(count: number): Html {
-  return count > MAX_ROWS ? html`<p class="quiet">The first ${MAX_ROWS} of ${count}.</p>` : NOTHING;
+/** Says that rows are left out, and opens a piece that has none. */
+function more(count: number, path: string, what: string): Html {
+  if (count <= MAX_ROWS) return NOTHING;
+  const field = `open-${what}`;
+  return html`<form class="row" method="get" action="${DASHBOARD}${path}"><p class="quiet">The first ${MAX_ROWS} of ${count}.</p><div><label for="${field}">Open a ${what}</label><input id="${field}" name="id" maxlength="255" autocomplete="off" required></div><button class="quiet">Open</button></form>`;
 }
 
 function connections({ catalogue, connections: opened, health }: ShownCatalogue): Html {

@@ -8,7 +8,13 @@ import {
 import { ListConnectionsRequestSchema } from '#gen/payments/v1/operator_service_pb.js';
 import { ServiceError } from '#src/service-error.ts';
 import { type Html, html } from '#src/web/html.ts';
-import { type ConfigurationPageDeps, callerOf, readCatalogue } from './configuration.ts';
+import {
+  type ConfigurationPageDeps,
+  callerOf,
+  type ReadCatalogue,
+  readCatalogue,
+  sourceNotice,
+} from './configuration.ts';
 import { CONNECTION_PATH, connectionEditor, connectionIn } from './connection-editor.ts';
 import { type Editor, editorPage, formPage, submittedPage } from './editor.ts';
 import { DASHBOARD, notice } from './frame.ts';
@@ -19,7 +25,9 @@ import type { Page, Visit } from './visit.ts';
 /** The form of the connection that the query names or, for a new one, the choice of a connector. */
 export async function connectionPage(deps: ConfigurationPageDeps, visit: Visit): Promise<Page> {
   const connector = visit.query('connector');
-  if (visit.query('id') === '' && connector === '') return choicePage(await connectorForms(deps, visit));
+  if (visit.query('id') === '' && connector === '') {
+    return choicePage(await connectorForms(deps, visit), await readCatalogue(deps, visit));
+  }
   const { editor } = await openEditor(deps, visit, connector);
   return editorPage(deps, editor, visit);
 }
@@ -66,7 +74,7 @@ async function connectorForms(
   return (await configuration.listConnectors(request, callerOf(visit))).message.connectors;
 }
 
-function choicePage(forms: readonly ConnectorForm[]): Page {
+function choicePage(forms: readonly ConnectorForm[], current: ReadCatalogue): Page {
   const rows = forms.map(({ name, capabilities }) => {
     const address = `${DASHBOARD}${CONNECTION_PATH}?${String(new URLSearchParams({ connector: name }))}`;
     const told = capabilities.map((one) =>
@@ -75,7 +83,7 @@ function choicePage(forms: readonly ConnectorForm[]): Page {
     return html`<tr><th scope="row"><a href="${address}">${name}</a></th><td>${told.join(', ')}</td></tr>`;
   });
   const content = html`<div class="heading"><h1>New connection</h1><p class="quiet">To an account at which provider?</p></div>
-<section class="card scroll" tabindex="0"><table class="lines"><thead><tr><th scope="col">Connector</th><th scope="col">Capabilities</th></tr></thead><tbody>${rows}</tbody></table></section>`;
+${sourceNotice(current)}<section class="card scroll" tabindex="0"><table class="lines"><thead><tr><th scope="col">Connector</th><th scope="col">Capabilities</th></tr></thead><tbody>${rows}</tbody></table></section>`;
   return { title: 'New connection', section: '/catalogue', content };
 }
 

@@ -30,10 +30,11 @@ export async function versionsPage(deps: ConfigurationPageDeps, visit: Visit): P
   const before = versionNumber(visit.query('before'));
   const request = create(ListCatalogueVersionsRequestSchema, { pageSize: PAGE_SIZE, before });
   const { versions } = (await deps.configuration.listCatalogueVersions(request, callerOf(visit))).message;
+  const current = await readCatalogue(deps, visit);
   const last = versions.at(-1);
   const hasMore = versions.length === PAGE_SIZE && last !== undefined && last.replaced > 0;
   const content = html`<div class="heading"><h1>Versions</h1><p class="quiet">A published version never changes.</p></div>
-${compareForm(versions[1]?.version ?? 1, versions[0]?.version ?? 1)}
+${sourceNotice(current)}${compareForm(versions[1]?.version ?? 1, versions[0]?.version ?? 1)}
 ${versions.length === 0 ? html`<p class="card">No version was published: the catalogue comes from a file.</p>` : table(versions)}
 <nav class="pages" aria-label="Pages"><a class="button quiet" href="${DASHBOARD}/catalogue">Catalogue</a>${hasMore ? html`<a class="button quiet" href="${DASHBOARD}/catalogue/versions?before=${last.version}">Older</a>` : NOTHING}</nav>`;
   return { title: 'Versions', section: '/catalogue', content };
@@ -87,8 +88,9 @@ export async function comparePage(deps: ConfigurationPageDeps, visit: Visit): Pr
   const [from, to] = [versionNumber(visit.query('from')), versionNumber(visit.query('to'))];
   const one = await readCatalogue(deps, visit, from || -1);
   const other = await readCatalogue(deps, visit, to || -1);
+  const current = await readCatalogue(deps, visit);
   const content = html`<div class="heading"><h1>Versions ${from} and ${to}</h1><p class="quiet">From version ${from} to version ${to}.</p></div>
-${compareForm(from, to)}
+${sourceNotice(current)}${compareForm(from, to)}
 <section class="card scroll" tabindex="0"><h2>Differences</h2>${changeTable(compareCatalogues(one.catalogue, other.catalogue))}</section>
 <p><a class="button quiet" href="${DASHBOARD}/catalogue/versions">All versions</a></p>`;
   return { title: 'Compare versions', section: '/catalogue', content };

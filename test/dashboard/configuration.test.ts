@@ -93,6 +93,7 @@ describe('a route on the dashboard', () => {
       "SELECT detail FROM audit_log WHERE action = 'publish-catalogue' AND subject = '2'",
     );
     expect(audited).toEqual({ detail: 'dashboard: why' });
+    expect(await textOf('/audit')).toContain('<a href="/dashboard/catalogue/versions/2">');
     expect(await textOf('/catalogue?did=publish')).toContain('Version 2 is published.');
     expect(await textOf('/catalogue/compare?from=1&to=2')).toContain('<code>routes[8]</code>');
 
@@ -318,7 +319,11 @@ describe('a catalogue of a file', () => {
   it('every page says so, a change is previewed, and nothing can be published', async () => {
     ofFile = await startTestServer({ config: { catalogueFile: 'config/sandbox-catalogue.yaml' } });
     const visitor = await signIn(ofFile, SANDBOX_OPERATOR_KEY);
-    for (const path of ['/catalogue', '/catalogue/route', '/catalogue/type?id=CARD']) {
+    for (const path of [
+      ...['/catalogue', '/catalogue/route', '/catalogue/type?id=CARD', '/catalogue/versions'],
+      ...['/catalogue/connection', '/catalogue/connection?id=sandbox-one'],
+      ...['/catalogue/versions/1', '/catalogue/compare?from=1&to=1'],
+    ]) {
       expect([path, (await textOf(path, visitor)).includes('comes from the file')]).toEqual([path, true]);
     }
     const text = await preview('/catalogue/type?id=PIX', { countries: 'BR PT' }, visitor);
@@ -327,5 +332,37 @@ describe('a catalogue of a file', () => {
     const change = '{"removeRoute":3}';
     const refused = await visitor.post('/catalogue/publish', { change, version: '0', comment: 'x' });
     expect([refused.status, (await refused.text()).includes('CATALOGUE_FILE')]).toEqual([409, true]);
+  });
+});
+
+describe('a catalogue of a thousand', () => {
+  let large: Awaited<ReturnType<typeof startTestServer>>;
+  afterAll(() => large?.close());
+
+  it('has pages of bounded size, and each of its connections and routes can be opened and previewed', async () => {
+    const numbers = Array.from({ length: 1_000 }, (_, i) => i + 1);
+    const catalogue = {
+      payment_method_types: [{ type: 'CARD', category: 'CARD', workflows: ['DIRECT'] }],
+      connections: numbers.map((n) => ({
+        ...{ id: `one-${n}`, provider_id: 'ONE', connector: 'sandbox' },
+        settings: { base_url: '$SANDBOX_URL' },
+        secrets_from_environment: { api_key: 'SANDBOX_API_KEY' },
+      })),
+      routes: numbers.map((n) => ({
+        ...{ id: n, condition: `merchant_reference == '${n}'`, targets: [{ connection: `one-${n}` }] },
+      })),
+    };
+    large = await startTestServer({ catalogue: JSON.stringify(catalogue) });
+    const visitor = await signIn(large, SANDBOX_OPERATOR_KEY);
+    const overview = await textOf('/catalogue', visitor);
+    expect(overview).toContain('The first 100 of 1000.');
+    const texts = [
+      overview,
+      await preview('/catalogue/connection?id=one-999', { name: 'x' }, visitor),
+      await preview('/catalogue/route?id=999', { t1_connection: 'one-3', before: '1' }, visitor),
+    ];
+    expect(texts[1]).toContain('<code>connections[one-999].name</code>');
+    expect(texts[2]).toContain('<code>routes[999].targets</code>');
+    for (const text of texts) expect(text.length).toBeLessThan(1_000_000);
   });
 });
