@@ -203,21 +203,43 @@ async function openOnce(
       return { catalogue, faults, connections };
     } catch (error) {
       if (!(error instanceof CatalogueError)) throw error;
-      const { kind, connectionId: id, message } = error;
-      const at = catalogue.connections.findIndex((one) => one.id === id);
-      const lost = catalogue.connections[at];
-      if (!isUndo || kind !== 'SECRET_MISSING' || !lost || lost.retired) {
-        const field = { field: `connections[${at}]`, code: 'NOT_ALLOWED', message } as const;
-        throw new ServiceError(kind, `${message}; nothing was published`, at < 0 ? {} : { fields: [field] });
+      const all = [error, ...error.others];
+      if (!isUndo || all.some(({ kind }) => kind !== 'SECRET_MISSING')) throw cannotOpen(catalogue, all);
+      catalogue = withRetired(catalogue, all);
+      for (const fault of all) {
+        const message = `is retired, since a secret is missing (${fault.message})`;
+        faults.push({ path: pathOf(catalogue, fault), ...RETIRED, message });
       }
-      const retired = create(ConnectionConfigSchema, { ...lost, retired: true });
-      catalogue = { ...catalogue, connections: catalogue.connections.with(at, retired) };
-      faults.push({
-        ...{ path: `connections[${at}]`, code: 'NOT_FOUND', line: 0, column: 0, severity: 'WARNING' },
-        message: `is retired, since a secret is missing (${message})`,
-      });
     }
   }
+}
+
+const RETIRED = { code: 'NOT_FOUND', line: 0, column: 0, severity: 'WARNING' } as const;
+
+/** Returns a catalogue whose connections that cannot be opened are retired, which may stay closed. */
+function withRetired(catalogue: Catalogue, faults: readonly CatalogueError[]): Catalogue {
+  const lost = new Set(faults.map(({ connectionId }) => connectionId));
+  const connections = catalogue.connections.map((one) =>
+    lost.has(one.id) ? create(ConnectionConfigSchema, { ...one, retired: true }) : one,
+  );
+  return { ...catalogue, connections };
+}
+
+/** Returns the refusal of a catalogue that cannot be opened, for the reason of the first fault. */
+function cannotOpen(catalogue: Catalogue, faults: readonly CatalogueError[]): ServiceError {
+  const fields = faults.slice(0, MAX_FIELD_ERRORS).map((fault) => {
+    return { field: pathOf(catalogue, fault), code: 'NOT_ALLOWED', message: fault.message } as const;
+  });
+  const listed = fields.map(({ message }) => message).join('; ');
+  const more = faults.length > fields.length ? `; and ${faults.length - fields.length} more` : '';
+  return new ServiceError(faults[0]?.kind ?? 'CATALOGUE_INVALID', `${listed}${more}; nothing was published`, {
+    fields,
+  });
+}
+
+function pathOf({ connections }: Catalogue, { connectionId }: CatalogueError): string {
+  const at = connections.findIndex(({ id }) => id === connectionId);
+  return at < 0 ? 'connections' : `connections[${at}]`;
 }
 
 function respond(

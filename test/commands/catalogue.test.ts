@@ -109,6 +109,15 @@ it('what only the deployment can refuse is refused with its place', async () => 
   ]);
 });
 
+it('every connection whose secret is missing is named with its place', async () => {
+  const two = `${OWN.replace('ONE_KEY', 'THREE_KEY').replace('routes:', '  - { id: two, provider_id: TWO, connector: sandbox, settings: { base_url: "http://127.0.0.1:2", timeout_ms: 1000 }, secrets_from_environment: { api_key: FOUR_KEY } }\nroutes:')}`;
+  const refused = await publish(file('two.yaml', two));
+  expect([refused.code, refused.stdout.trimEnd().split('\n').length]).toEqual([1, 2]);
+  expect(refused.stdout).toMatch(
+    /two\.yaml:7:5: .*THREE_KEY is not set\n.*two\.yaml:12:5: .*FOUR_KEY is not set\n$/,
+  );
+});
+
 it('undo publishes an earlier version again, with newer connections as retired', async () => {
   const more = `${OWN.replace('routes:', '  - { id: two, provider_id: TWO, connector: sandbox, settings: { base_url: "http://127.0.0.1:2", timeout_ms: 1000 }, secrets_from_environment: { api_key: TWO_KEY } }\nroutes:')}`;
   expect(await publish(file('more.yaml', more))).toMatchObject({
