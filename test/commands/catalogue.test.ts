@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { run as catalogue } from '#src/commands/catalogue.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { runCommand } from '../support/run-command.ts';
+import { runCommand, runCommandWithInput } from '../support/run-command.ts';
 import { change, SMALL } from '../support/small-catalogue.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
@@ -205,4 +205,41 @@ it('try tells what a file would change on stored payments, and publishes nothing
     expect(await run('try', path, '--payments', payments)).toMatchObject({ code: 2 });
   }
   expect((await run('show')).stdout).toBe(before);
+});
+
+it('secret stores the value of standard input, and tells why it is refused', async () => {
+  const store = (value: string, ...args: string[]) =>
+    runCommandWithInput(catalogue, environment, `${value}\n`, 'secret', ...args);
+  expect((await publish(file('for-secrets.yaml', OWN))).code).toBe(0);
+  const isStored = async () => (await tables.query('SELECT id FROM connection_secret')).length;
+  const unreachable = await store('new-key-of-one', 'one', 'api_key');
+  expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringContaining('CREDENTIALS_REFUSED') });
+  const unsure = await store('new-key-of-one', 'one', 'api_key', '--no-test');
+  expect(unsure).toMatchObject({ code: 1, stderr: expect.stringContaining('CONNECTION_REPOINTED') });
+  expect(await store('x', 'one', 'password')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('name:'),
+  });
+  expect((await store('', 'one', 'api_key')).code).toBe(2);
+  expect((await store('x', 'one')).code).toBe(2);
+  expect(await isStored()).toBe(0);
+  const done = await store('new-key-of-one', 'one', 'api_key', '--no-test', '--confirm-same-account');
+  expect(done, done.stderr).toMatchObject({
+    code: 0,
+    stdout: 'stored; every replica uses it within two seconds\n',
+  });
+  expect(await isStored()).toBe(1);
+  const [audited] = await tables.query(
+    "SELECT actor, detail FROM audit_log WHERE action = 'set-connection-secret'",
+  );
+  expect(audited).toEqual({
+    actor: expect.stringContaining('Alice'),
+    detail: 'api_key; keeps the previous for 86400 s',
+  });
+  // The catalogue opens with the stored secret, whose account is the same.
+  const renamed = file(
+    'renamed.yaml',
+    OWN.replace('connector: sandbox', 'name: Renamed\n    connector: sandbox'),
+  );
+  expect(await publish(renamed)).toMatchObject({ code: 0 });
 });
