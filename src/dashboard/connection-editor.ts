@@ -8,11 +8,13 @@ import {
 import type { ConnectorForm } from '#gen/payments/v1/configuration_service_pb.js';
 import type { Connection } from '#gen/payments/v1/operator_service_pb.js';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
-import { hiddenFields, previewButton } from './configuration.ts';
+import { hiddenFields, previewButton, type ReadCatalogue } from './configuration.ts';
+import { connectionState } from './connection-state.ts';
 import { type Editor, missing } from './editor.ts';
 import {
   areaField,
   checkField,
+  choiceField,
   type Fields,
   fieldsOf,
   integerIn,
@@ -29,7 +31,6 @@ import {
   settingFields,
   settingsIn,
 } from './setting-fields.ts';
-import { badge, time } from './show.ts';
 import type { Visit } from './visit.ts';
 
 /** Path of the form of a connection. */
@@ -80,7 +81,7 @@ export function connectionEditor({ forms, connector, listed }: ConnectionParts):
     form: (visit, current, fields, name) => {
       const form = formOf(fields('connector'));
       const own = listed.find(({ id }) => id === name);
-      return html`${own ? state(own, form) : NOTHING}${connectionForm(visit, current, { fields, name, form })}
+      return html`${own ? connectionState(visit, own, form) : NOTHING}${connectionForm(visit, current, { fields, name, form })}
 ${name === '' ? NOTHING : ends(visit, current.version, find(current.catalogue, name))}`;
     },
   };
@@ -146,10 +147,11 @@ type Shown = { readonly fields: Fields; readonly name: string; readonly form: Co
 
 function connectionForm(
   visit: Visit,
-  { version }: { readonly version: number },
+  { version, source }: Pick<ReadCatalogue, 'version' | 'source'>,
   { fields, name, form }: Shown,
 ): Html {
   const mayAct = visit.session.role === 'operate';
+  const mayStore = mayAct && source !== 'FILE' && secretsOf(form).length > 0;
   return html`<form class="card stack" method="post" action="${DASHBOARD}${CONNECTION_PATH}">${hiddenFields(visit, version)}
 <input type="hidden" name="editing" value="${name}"><input type="hidden" name="connector" value="${form.name}"><input type="hidden" name="breaker" value="${fields('breaker')}">
 <div class="pair">${textField(fields, 'id', 'Id', {
@@ -164,9 +166,21 @@ ${areaField(fields, 'accounts', 'Only for these accounts (optional)', {
 })}
 ${limits(fields)}
 ${name !== '' ? checkField(fields, 'retired', 'Retired: gets no payments') : NOTHING}
-${mayAct ? secretPart(form, name) : NOTHING}
-<div class="row"><button>Preview</button>${mayAct ? html`<button class="quiet" name="do" value="test">Test the credentials</button>` : NOTHING}<a class="button quiet" href="${DASHBOARD}/catalogue">Back</a></div>
+${mayAct ? secretPart(fields, { form, name, mayStore }) : NOTHING}
+<div class="row">${submitButtons(name, { mayAct, mayStore })}<a class="button quiet" href="${DASHBOARD}/catalogue">Back</a></div>
 </form>`;
+}
+
+/** A new connection's secrets are stored with its first preview, since it cannot be published without them. */
+function submitButtons(name: string, { mayAct, mayStore }: { mayAct: boolean; mayStore: boolean }): Html {
+  const test = html`<button class="quiet" name="do" value="test">Test the credentials</button>`;
+  const store = html`<button class="quiet" name="do" value="store">Store the secrets</button>`;
+  const isNew = name === '';
+  const preview =
+    isNew && mayStore
+      ? html`<button name="do" value="store">Store the secrets and preview</button>`
+      : html`<button>Preview</button>`;
+  return html`${preview}${mayAct ? test : NOTHING}${mayStore && !isNew ? store : NOTHING}`;
 }
 
 function limits(fields: Fields): Html {
@@ -175,22 +189,28 @@ function limits(fields: Fields): Html {
   return html`<details><summary>Limits and circuit breaker…</summary><fieldset><legend>Limits and circuit breaker</legend>${NUMBERS.map(field)}${checkField(fields, 'breakerOff', 'No circuit breaker: payments are always sent')}${BREAKER.map(field)}</fieldset></details>`;
 }
 
-function secretPart(form: ConnectorForm, name: string): Html {
+/** Periods for which notifications signed with a replaced secret are still accepted, in seconds. */
+const KEPT = [
+  ['86400', 'for a day'],
+  ['0', 'no longer'],
+  ['3600', 'for an hour'],
+  ['604800', 'for a week'],
+] as const;
+
+function secretPart(
+  fields: Fields,
+  { form, name, mayStore }: { form: ConnectorForm; name: string; mayStore: boolean },
+): Html {
   const secrets = secretsOf(form);
   if (secrets.length === 0) return NOTHING;
   const stays = name === '' ? '' : ' An empty field stands for the secret that the connection has.';
-  return html`<fieldset><legend>Secrets to test</legend><p class="quiet">Only for the test: they are sent to the provider, and no page shows them again.${stays}</p>${secretFields(secrets)}</fieldset>`;
-}
-
-/** Renders the state of a connection in force: its open outcomes, and the sources of its secrets. */
-function state({ openOutcomes = 0, secrets, retired }: Connection, form: ConnectorForm): Html {
-  const needed = new Set(secretsOf(form).flatMap(({ name, required }) => (required ? [name] : [])));
-  const rows = secrets.map(
-    ({ name, source, setAt, actor, previousUntil }) =>
-      html`<tr><th scope="row">${name}</th><td>${badge(source === 'MISSING' && !needed.has(name) ? 'NOT_SET' : source)}</td><td>${setAt ? html`${time(setAt)} by ${actor}` : NOTHING}</td><td>${previousUntil ? html`accepted until ${time(previousUntil)}` : NOTHING}</td></tr>`,
-  );
-  return html`<section class="card scroll" tabindex="0"><h2>In force</h2><p>${retired ? 'Retired. ' : ''}${openOutcomes} open ${openOutcomes === 1 ? 'outcome' : 'outcomes'}.</p>
-${rows.length === 0 ? NOTHING : html`<table class="lines"><thead><tr><th scope="col">Secret</th><th scope="col">Source</th><th scope="col">Set (UTC)</th><th scope="col">Previous value</th></tr></thead><tbody>${rows}</tbody></table>`}</section>`;
+  const use = mayStore
+    ? 'They are stored encrypted, and no page shows them again.'
+    : 'They are only sent to the provider for the test.';
+  const rotation = html`${choiceField(fields, 'keep', 'Notifications signed with the replaced secret are accepted', KEPT)}
+${checkField(fields, 'confirm', 'The new secret belongs to the same account (if the provider does not tell)')}`;
+  return html`<fieldset><legend>Secrets</legend><p class="quiet">${use}${stays}</p>${secretFields(secrets)}
+${mayStore ? html`${name === '' ? NOTHING : rotation}${checkField(fields, 'untested', 'Store them without asking the provider')}` : NOTHING}</fieldset>`;
 }
 
 /** Renders the buttons that retire and remove a connection. The preview says why it cannot be removed. */

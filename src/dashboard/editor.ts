@@ -28,36 +28,46 @@ export type Editor = {
   /** The form. @param name of the piece that it changes; '' for a new one. */
   readonly form: (
     visit: Visit,
-    current: Pick<ReadCatalogue, 'catalogue' | 'version'>,
+    current: Pick<ReadCatalogue, 'catalogue' | 'version' | 'source'>,
     fields: Fields,
     name: string,
   ) => Html;
 };
 
 /** The page of a form, filled in with the piece that the query names. */
-export async function editorPage(deps: ConfigurationPageDeps, editor: Editor, visit: Visit): Promise<Page> {
+export async function editorPage(
+  deps: ConfigurationPageDeps,
+  editor: Editor,
+  visit: Visit,
+  message: Html = NOTHING,
+): Promise<Page> {
   const current = await readCatalogue(deps, visit);
   const name = visit.query('id');
   const fields = name === '' ? editor.blank(current.catalogue) : editor.stored(current.catalogue, name);
-  return formPage(editor, visit, current, { fields, name, status: 200 });
+  return formPage(editor, visit, current, { fields, name, status: 200, message });
 }
 
-/** The preview of a submitted form, or the form with the reason why it cannot be read. */
+/**
+ * The preview of a submitted form, or the form with the reason why it cannot be read.
+ *
+ * @param message shown above it.
+ */
 export async function submittedPage(
   deps: ConfigurationPageDeps,
   editor: Editor,
   visit: Visit,
+  message: Html = NOTHING,
 ): Promise<Page> {
   const current = await readCatalogue(deps, visit);
   const name = visit.form('editing');
   try {
     const change = editor.change(visit.whole, current.catalogue);
     const form = editor.form(visit, current, visit.whole, name);
-    return await previewPage(deps, visit, { title: editor.title(name), change, form });
+    return await previewPage(deps, visit, { title: editor.title(name), change, form, message });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const message = notice('refused', error.message);
-    return formPage(editor, visit, current, { fields: visit.whole, name, status: 400, message });
+    const refusal = html`${message}${notice('refused', error.message)}`;
+    return formPage(editor, visit, current, { fields: visit.whole, name, status: 400, message: refusal });
   }
 }
 

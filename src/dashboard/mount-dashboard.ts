@@ -19,7 +19,8 @@ import { auditPage } from './audit-page.ts';
 import { cataloguePage } from './catalogue-page.ts';
 import type { ConfigurationPageDeps } from './configuration.ts';
 import { CONNECTION_PATH } from './connection-editor.ts';
-import { connectionPage, submittedConnection } from './connection-page.ts';
+import { connectionPage, deleteSecret, submittedConnection } from './connection-page.ts';
+import { DELETE_SECRET_PATH } from './connection-state.ts';
 import { editorPage, submittedPage } from './editor.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS, missingNodes } from './frame.ts';
@@ -120,6 +121,7 @@ function mountConfiguration(pages: ReturnType<typeof visits>, deps: DashboardDep
   pages.get(CONNECTION_PATH, (visit) => connectionPage(deps, visit));
   const submitted = (visit: Visit) => submittedConnection(deps, visit);
   pages.post(CONNECTION_PATH, 'read', submitted, CONFIGURATION_LIMIT_BYTES);
+  pages.post(DELETE_SECRET_PATH, 'operate', (visit) => deleteSecret(deps, visit));
   const preview = (visit: Visit) => previewOfButton(deps, visit);
   pages.post('/catalogue/preview', 'read', preview, CONFIGURATION_LIMIT_BYTES);
   const publish = (visit: Visit) => publishPreviewed(deps, visit);

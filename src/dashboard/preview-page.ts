@@ -36,6 +36,8 @@ export type Previewed = {
   readonly change: CatalogueChange;
   /** The form that asked for the change, to correct it. */
   readonly form?: Html;
+  /** A message above the preview. */
+  readonly message?: Html;
   /** The reason why it could not be published. */
   readonly refusal?: ServiceError;
 };
@@ -44,7 +46,7 @@ export type Previewed = {
 export async function previewPage(
   deps: ConfigurationPageDeps,
   visit: Visit,
-  { title, change, form, refusal }: Previewed,
+  { title, change, form, message = NOTHING, refusal }: Previewed,
 ): Promise<Page> {
   const current = await readCatalogue(deps, visit);
   const request = create(UpdateCatalogueRequestSchema, {
@@ -57,7 +59,7 @@ export async function previewPage(
   const refused = refusal ?? checked.refusal;
   const answer = 'response' in checked ? checked.response : undefined;
   const content = html`<div class="heading"><h1>Preview</h1><p class="quiet">${title}. Nothing is published yet.</p></div>
-${sourceNotice(current)}${refused ? notice('refused', refused.message) : NOTHING}${sinceNotice(visit, current)}
+${sourceNotice(current)}${message}${refused ? notice('refused', refused.message) : NOTHING}${sinceNotice(visit, current)}
 ${answer ? answerView(deps, answer, { current, changed }) : NOTHING}
 ${checked.dryRunRefusal ? html`<p class="card">The dry run could not be made: ${checked.dryRunRefusal.message}</p>` : NOTHING}
 ${answer ? publishForm(visit, current, { change, answer }) : NOTHING}

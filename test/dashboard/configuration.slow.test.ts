@@ -13,7 +13,13 @@ let page: Page;
 let merchant: Merchant;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-onService({ replica: 'one' });
+/** The key of the sandbox. */
+const KEY = 'a-key-of-the-sandbox-0815';
+
+onService({
+  ...{ replica: 'one' },
+  config: { environment: (name) => (name === 'SANDBOX_API_KEY' ? KEY : undefined) },
+});
 beforeAll(async () => {
   browser = await startBrowser();
   page = await browser.newPage();
@@ -93,4 +99,33 @@ it('without scripts, a route is added, corrected, previewed on payments, publish
   await page.type('#comment', 'It was not');
   await press('Publish');
   await expect.poll(async () => (await route())?.name, { timeout: 5_000 }).toBe('Cards elsewhere');
+});
+
+it('without scripts, a connection is added, tested, gets its secret, and is published and shown', async () => {
+  await page.setJavaScriptEnabled(false);
+  await go('/catalogue');
+  await press('New connection');
+  await press('sandbox');
+  await page.type('#id', 'sandbox-three');
+  await page.type('#s_base_url', '$SANDBOX_URL');
+  await page.type('#secret_api_key', KEY);
+  await press('Test the credentials');
+  expect(await page.$eval('[role=status] .badge', (one: InPage) => one.textContent)).toBe('ACCEPTED');
+  expect(await page.$eval('#secret_api_key', (one: InPage) => one.value)).toBe('');
+  await expectSound();
+  await page.type('#secret_api_key', KEY);
+  await press('Store the secrets and preview');
+  expect(await page.$eval('[role=status]', (one: InPage) => one.textContent)).toBe('Stored: api_key.');
+  await expectSound();
+  await page.type('#comment', 'A third acquirer');
+  await press('Publish');
+  const badges = () => page.$$eval('.badge', (all) => all.map((one: InPage) => one.textContent));
+  const shown = async () => {
+    await go('/catalogue/connection?id=sandbox-three');
+    return badges();
+  };
+  await expect.poll(shown, { timeout: 5_000 }).toContain('STORED');
+  await expectSound();
+  await press('Retire');
+  await expectSound();
 });

@@ -17,7 +17,10 @@ let operator: Operator;
 let reader: Operator;
 let merchant: Merchant;
 
-onService();
+/** The key of the sandbox. */
+const KEY = 'a-key-of-the-sandbox-0815';
+
+onService({ config: { environment: (name) => (name === 'SANDBOX_API_KEY' ? KEY : undefined) } });
 beforeAll(async () => {
   operator = await signIn(server, SANDBOX_OPERATOR_KEY);
   reader = await signIn(server, SANDBOX_OPERATOR_READ_KEY);
@@ -227,6 +230,51 @@ describe('a connection on the dashboard', () => {
       400,
       true,
     ]);
+  });
+
+  it('a new one gets its secrets with its preview, is published, and rotates a secret that no page shows', async () => {
+    const path = '/catalogue/connection?connector=sandbox';
+    const filled = { id: 'prepared', s_base_url: '$SANDBOX_URL', do: 'store', secret_api_key: KEY };
+    const previewed = await preview(path, filled);
+    expect(previewed).toContain('Stored: api_key.');
+    expect((await publish(previewed)).status).toBe(303);
+    const [published] = await tables.query(
+      'SELECT catalogue FROM catalogue_version ORDER BY version DESC LIMIT 1',
+    );
+    expect(Buffer.from(published?.catalogue as Buffer).toString('latin1')).toContain('prepared');
+
+    const own = '/catalogue/connection?id=prepared';
+    const fields = { ...fieldsIn(previewed, '/catalogue/connection'), editing: 'prepared', do: 'store' };
+    const send = async (over: Fields, by = operator) => {
+      const response = await by.post('/catalogue/connection', { ...fields, ...over });
+      return [response.status, await response.text()] as const;
+    };
+    const signing = 'a-signing-secret-of-ours';
+    expect(await send({ secret_notification_secret: signing })).toEqual([
+      200,
+      expect.stringContaining('Stored: notification_secret.'),
+    ]);
+    const [status, refused] = await send({ secret_api_key: 'wrong-key-4711' });
+    expect([status, refused.includes('api_key: ')]).toEqual([409, true]);
+    const [ignoredStatus, ignored] = await send({ secret_api_key: KEY, do: '' });
+    expect([ignoredStatus, ignored.includes('were not stored')]).toEqual([200, true]);
+    expect((await send({ secret_api_key: KEY }, reader))[0]).toBe(403);
+    const [row] = await tables.query(
+      "SELECT actor, detail FROM audit_log WHERE action = 'set-connection-secret' ORDER BY id DESC LIMIT 1",
+    );
+    expect(row?.actor).toMatch(/^operator-[0-9a-f]{8} from 127\.0\.0\.1$/);
+    for (const text of [previewed, refused, ignored, await textOf(own), server.logLines.join('\n')]) {
+      for (const secret of [KEY, signing, 'wrong-key-4711']) expect(text).not.toContain(secret);
+    }
+  });
+
+  it('a stored secret is deleted by an operator, unless its connection needs it', async () => {
+    const sent = { id: 'prepared', name: 'api_key' };
+    expect((await operator.post('/catalogue/delete-secret', sent)).status).toBe(400);
+    expect((await reader.post('/catalogue/delete-secret', sent)).status).toBe(403);
+    const other = { id: 'prepared', name: 'notification_secret' };
+    expect((await operator.post('/catalogue/delete-secret', other)).status).toBe(303);
+    expect(await tables.query('SELECT name FROM connection_secret')).toEqual([{ name: 'api_key' }]);
   });
 
   it('is retired with a preview, and the preview of its removal says why it cannot be removed', async () => {
