@@ -117,6 +117,17 @@ async function untilStored<T>(
   );
 }
 
+/** Twice the connections of a catalogue. */
+const MOST_CONNECTIONS = 2_000;
+
+function tooMany(): ServiceError {
+  return invalidField(
+    'connection_id',
+    'TOO_MANY',
+    `${MOST_CONNECTIONS} connections have stored secrets; delete the secrets of another one first`,
+  );
+}
+
 const CONFIGURED_BY_FILE =
   'the catalogue comes from CATALOGUE_FILE, so its secrets are those of the environment; nothing was stored; change the environment';
 
@@ -127,6 +138,8 @@ async function trySet(
   actor: string,
 ): Promise<StoredReport | undefined> {
   const { connectionId, name, keepPreviousS = DEFAULT_KEEP_PREVIOUS_S } = request;
+  const { secrets } = state.credentials;
+  if (secrets.size >= MOST_CONNECTIONS && !secrets.has(connectionId)) throw tooMany();
   const secret = new Secret(request.value);
   const known = findDefinition(deps, state, request);
   const checked = known && (await checkSecret(deps, state, request, known));

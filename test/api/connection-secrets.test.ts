@@ -1,4 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ConfigurationService } from '#gen/payments/v1/configuration_service_pb.js';
@@ -27,6 +29,9 @@ let one: TestServer;
 let two: TestServer;
 let tables: Tables;
 let drop: () => Promise<void>;
+/** Stands in for an OpenTelemetry collector. */
+let collector: http.Server;
+const traces: string[] = [];
 let start: (replica: string) => Promise<TestServer>;
 
 const catalogue = (url: string) => `
@@ -48,7 +53,13 @@ beforeAll(async () => {
   tables = await openTables(database.url);
   provider = await startKeyedSandbox(database.url);
   provider.accounts.set('key-of-the-environment', 'shop');
-  const config = { environment: (name: string) => ENVIRONMENT[name], recoveryIntervalMs: 100 };
+  collector = http.createServer(async (request, response) => {
+    traces.push((await request.toArray()).join(''));
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  });
+  await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
+  const otlpEndpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}/`;
+  const config = { otlpEndpoint, environment: (name: string) => ENVIRONMENT[name], recoveryIntervalMs: 100 };
   const shared = { databaseUrl: database.url, catalogue: catalogue(provider.url), config };
   one = await startTestServer({ ...shared, replica: 'one' });
   start = (replica) => startTestServer({ ...shared, replica, keys: one.keys });
@@ -58,6 +69,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await one?.close();
   await two?.close();
+  collector?.closeAllConnections();
+  collector?.close();
   await provider?.close();
   await tables?.close();
   await drop?.();
@@ -310,6 +323,16 @@ it('a stored secret is deleted if the environment has another one of the same ac
   expect(left).toEqual([]);
 });
 
+it('secrets of more connections than a limit are refused', async () => {
+  await tables.query(`
+    INSERT INTO connection_secret (id, connection_id, name, sealed, actor, ends_at)
+    SELECT gen_random_uuid(), 'many-' || i, 'api_key', 'damaged', 'a test', now() FROM generate_series(1, 2000) i`);
+  const detail = await expectRefused(set({ value: 'x' }, 'api_key', 'one-more'), 400, 'INVALID_PARAMETERS');
+  expect(detail).toContain('2000 connections have stored secrets');
+  expect((await set({ value: CANARY })).status).toBe(200);
+  await tables.query("DELETE FROM connection_secret WHERE sealed = 'damaged'");
+});
+
 it.each(RPCS)('over %s, secrets are set and deleted as over REST', async (protocol) => {
   const { transports, close } = rpcTransports(one.url);
   const client = createClient(ConfigurationService, transports[protocol]);
@@ -341,11 +364,13 @@ it('stored secrets are resealed with the vault’s current key', async () => {
   await database.close();
 });
 
-it('a secret is in no response, log line or table, and its changes are audited', async () => {
+it('a secret is in no response, log line, metric, trace or table, and its changes are audited', async () => {
   const lines = [...one.logLines, ...two.logLines];
   expect(lines.length).toBeGreaterThan(10);
   expect(lines.filter((line) => line.includes(CANARY))).toEqual([]);
   expect(answers.filter((text) => text.includes(CANARY))).toEqual([]);
+  await vi.waitFor(() => expect(traces.join('')).toContain('SetConnectionSecret'), { timeout: 10_000 });
+  expect(traces.filter((text) => text.includes(CANARY))).toEqual([]);
   expect(await (await fetch(`${one.url}/metrics`)).text()).not.toContain(CANARY);
   for (const { name } of await tables.query(
     "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'",
