@@ -347,6 +347,24 @@ describe('a publication', () => {
     expect(await versions()).toEqual(before);
   });
 
+  it('hostile values that were published are shown as text on every page', async () => {
+    const text = await preview('/catalogue/route', {
+      ...{ ...ROUTE, before: '1', name: HOSTILE, description: HOSTILE },
+      condition: `merchant_reference == ${JSON.stringify(HOSTILE)}`,
+    });
+    const { id } = JSON.parse(fieldsIn(text, '/catalogue/publish').change ?? '').putRoute.route;
+    expect((await publish(text, { comment: HOSTILE })).status).toBe(303);
+    const version = (await versions()).at(-1)?.version;
+    for (const path of [
+      ...['/catalogue', '/catalogue/versions', `/catalogue/versions/${version}`, '/audit'],
+      ...[`/catalogue/compare?from=1&to=${version}`, `/catalogue/route?id=${id}`],
+    ]) {
+      const shown = await textOf(path);
+      expect([path, shown.includes('<img'), shown.includes('<script>')]).toEqual([path, false, false]);
+      expect([path, unescaped(shown).includes('<img src=/pwned')]).toEqual([path, true]);
+    }
+  });
+
   it('hostile values are shown as text', async () => {
     const over = { ...ROUTE, name: HOSTILE, condition: HOSTILE, description: HOSTILE };
     for (const text of [
@@ -393,10 +411,10 @@ describe('a catalogue of a thousand', () => {
       payment_method_types: [{ type: 'CARD', category: 'CARD', workflows: ['DIRECT'] }],
       connections: numbers.map((n) => ({
         ...{ id: `one-${n}`, provider_id: 'ONE', connector: 'sandbox' },
-        settings: { base_url: '$SANDBOX_URL' },
+        settings: { base_url: n === 1_000 ? 'http://127.0.0.1:1' : '$SANDBOX_URL' },
         secrets_from_environment: { api_key: 'SANDBOX_API_KEY' },
       })),
-      routes: numbers.map((n) => ({
+      routes: numbers.slice(0, 999).map((n) => ({
         ...{ id: n, condition: `merchant_reference == '${n}'`, targets: [{ connection: `one-${n}` }] },
       })),
     };
@@ -410,6 +428,12 @@ describe('a catalogue of a thousand', () => {
       await preview('/catalogue/route?id=999', { t1_connection: 'one-3', before: '1' }, visitor),
     ];
     expect(texts[1]).toContain('<code>connections[one-999].name</code>');
+    const change = '{"removeConnection":"one-1000"}';
+    const removal = await visitor.post('/catalogue/preview', { change, version: '1' });
+    expect([removal.status, await removal.text()]).toEqual([
+      409,
+      expect.stringContaining('connection one-1000 takes payments; nothing was published; retire it'),
+    ]);
     expect(texts[2]).toContain('<code>routes[999].targets</code>');
     for (const text of texts) expect(text.length).toBeLessThan(1_000_000);
   });
