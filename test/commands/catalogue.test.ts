@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { run as catalogue } from '#src/commands/catalogue.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { runCommand, runCommandWithInput } from '../support/run-command.ts';
+import { startTestServer } from '../support/server.ts';
 import { change, SMALL } from '../support/small-catalogue.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
@@ -242,4 +244,42 @@ it('secret stores the value of standard input, and tells why it is refused', asy
     OWN.replace('connector: sandbox', 'name: Renamed\n    connector: sandbox'),
   );
   expect(await publish(renamed)).toMatchObject({ code: 0 });
+});
+
+it('a running service has the accounts of the connections that the command publishes', async () => {
+  const server = await startTestServer({ replica: 'one' });
+  const stored = await openTables(server.databaseUrl);
+  const base64 = (key: Uint8Array) => Buffer.from(key).toString('base64');
+  const [id = '', key = new Uint8Array()] = server.keys.vaultKeys.entries().next().value ?? [];
+  const service = {
+    ...{ DATABASE_URL: server.databaseUrl, VAULT_KEYS: `${id}:${base64(key)}`, ACTOR: 'Alice' },
+    HASH_KEY: base64(server.keys.hashKey),
+  };
+  const exported = await runCommand(catalogue, service, 'export');
+  const path = file(
+    'sandbox.yaml',
+    exported.stdout.replaceAll('connector: sandbox', 'connector: sandbox\n    max_in_flight: 50'),
+  );
+  expect(await runCommand(catalogue, service, 'publish', path, '--comment', 'a test')).toMatchObject({
+    code: 0,
+  });
+  await vi.waitFor(
+    async () =>
+      expect(await stored.query('SELECT version, fault FROM catalogue_replica')).toEqual([
+        { version: 2, fault: '' },
+      ]),
+    { timeout: 5_000 },
+  );
+  const paid = await fetch(`${server.url}/v1/payments`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headersOne() },
+    body: JSON.stringify(cardPayment()),
+  });
+  expect(paid.status).toBe(201);
+  const accounts = await stored.query(`
+    SELECT t.connection_identity = a.identity AS same
+    FROM transaction t JOIN connection_account a ON a.connection_id = t.connection_id`);
+  expect(accounts).toEqual([{ same: true }]);
+  await stored.close();
+  await server.close();
 });
