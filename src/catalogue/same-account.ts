@@ -12,6 +12,8 @@ export type AccountCheck = {
   readonly database: Database;
   readonly known: ConnectionAccount;
   readonly opened: Pick<ProviderConnection, 'identity' | 'accountNamedBy'>;
+  /** The identity of the present secrets; undefined if the connection is not in force or cannot be opened with them. */
+  readonly present: string | undefined;
   /** The provider's answer about the opened connection; undefined if it was not asked. */
   readonly report: AccountReport | undefined;
   /** Asks the provider for the account of the present secrets; undefined if it does not tell. */
@@ -32,6 +34,7 @@ export async function requireSameAccount(check: AccountCheck): Promise<Connectio
   const { connectionId, laterIdentities } = known;
   const account = report?.result === 'ACCEPTED' ? report.account : undefined;
   const isKnown = isOfAccount(known, opened.identity);
+  if (check.present !== undefined && !isOfAccount(known, check.present)) await requireNothingOpen(check);
   if (!isKnown && !differsByCredential(known.identity, opened)) {
     throw repointed(connectionId, 'the secret belongs to another environment or address of the provider');
   }
@@ -66,6 +69,13 @@ async function requireConfirmation({ database, known, confirmSameAccount }: Acco
     'CONNECTION_REPOINTED',
     `connection ${connectionId}: ${unknown}; nothing was stored; confirm it with confirm_same_account`,
   );
+}
+
+/** A start with another secret in the environment made payments that only that secret's identity can look up. */
+async function requireNothingOpen({ database, known: { connectionId } }: AccountCheck): Promise<void> {
+  const owed = describeOwed(await countOwedAt(database, connectionId));
+  if (owed === '') return;
+  throw repointed(connectionId, `it was last started with another account's secret, and has ${owed}`);
 }
 
 function repointed(connectionId: string, why: string): ServiceError {

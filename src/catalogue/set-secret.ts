@@ -221,7 +221,8 @@ async function checkSecret(
   try {
     if (!isInForce) await requirePublicAddresses(deps, definition, undefined);
     const stored = credentials.accounts.get(definition.id);
-    const known = stored ?? (isInForce ? await firstAccount(deps, definition, credentials) : undefined);
+    const present = isInForce ? await presentAccount(deps, definition, credentials) : undefined;
+    const known = stored ?? present;
     const isAnother = known && !isOfAccount(known, opened.identity);
     const isTested = test && !connector.notificationSecrets.includes(name);
     const report = isTested || isAnother ? await opened.readAccount() : undefined;
@@ -233,6 +234,7 @@ async function checkSecret(
       database,
       known,
       opened,
+      present: present?.identity,
       report,
       askPresent,
       confirmSameAccount,
@@ -258,8 +260,8 @@ function tryOpen(
   }
 }
 
-/** Returns the account of a connection in force that is not stored yet: that of its present secrets. */
-async function firstAccount(
+/** Returns the account of a connection's present secrets; undefined if it cannot be opened with them. */
+async function presentAccount(
   deps: SecretDeps,
   definition: ConnectionConfig,
   credentials: Credentials,

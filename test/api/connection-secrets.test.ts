@@ -34,6 +34,9 @@ let collector: http.Server;
 const traces: string[] = [];
 let start: (replica: string) => Promise<TestServer>;
 
+/** A connection like the one in force, without its secrets. */
+const ROTATED = { provider_id: 'ROTATED', connector: 'sandbox', settings: { base_url: '' } };
+
 const catalogue = (url: string) => `
 payment_method_types:
   - { type: CARD, category: CARD, workflows: [DIRECT] }
@@ -53,13 +56,20 @@ beforeAll(async () => {
   tables = await openTables(database.url);
   provider = await startKeyedSandbox(database.url);
   provider.accounts.set('key-of-the-environment', 'shop');
+  ROTATED.settings.base_url = provider.url;
   collector = http.createServer(async (request, response) => {
     traces.push((await request.toArray()).join(''));
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
   });
   await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
   const otlpEndpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}/`;
-  const config = { otlpEndpoint, environment: (name: string) => ENVIRONMENT[name], recoveryIntervalMs: 100 };
+  const connectionHosts = [new URL(provider.url).host];
+  const config = {
+    otlpEndpoint,
+    connectionHosts,
+    environment: (name: string) => ENVIRONMENT[name],
+    recoveryIntervalMs: 100,
+  };
   const shared = { databaseUrl: database.url, catalogue: catalogue(provider.url), config };
   one = await startTestServer({ ...shared, replica: 'one' });
   start = (replica) => startTestServer({ ...shared, replica, keys: one.keys });
@@ -200,6 +210,37 @@ describe('the rotation of a key that names the account', () => {
     expect((await pay(two)).json.status).toBe('SUCCEEDED');
     expect(await identities()).toHaveLength(1);
   });
+});
+
+it('a connection that was started with another account keeps that account until nothing is open there', async () => {
+  provider.accounts.set('key-of-a-restart', 'shop');
+  const connection = { ...ROTATED, id: 'restarted' };
+  expect((await set({ value: CANARY, connection }, 'api_key', 'restarted')).status).toBe(200);
+  const { version } = (await call('GET', '/v1/catalogue')).json;
+  const change = { put_connection: connection, expected_version: version };
+  expect((await call('PATCH', '/v1/catalogue', change)).status).toBe(200);
+  await followed();
+  const [account] = await tables.query(
+    "SELECT identity FROM connection_account WHERE connection_id = 'restarted'",
+  );
+  // The stored secret belongs to another identity than the one for which the id stands.
+  await tables.query(
+    "UPDATE connection_account SET identity = 'elsewhere' WHERE connection_id = 'restarted'",
+  );
+  await tables.query(
+    "UPDATE transaction SET connection_id = 'restarted', check_at = now() + interval '1 hour'",
+  );
+  const detail = await expectRefused(
+    set({ value: 'key-of-a-restart' }, 'api_key', 'restarted'),
+    409,
+    'CONNECTION_REPOINTED',
+  );
+  expect(detail).toContain('it was last started with another account');
+  await tables.query("UPDATE transaction SET connection_id = 'rotated', check_at = NULL");
+  await tables.query('UPDATE connection_account SET identity = $1 WHERE connection_id = $2', [
+    account?.identity,
+    'restarted',
+  ]);
 });
 
 it.each<[what: string, body: object, name: string]>([
