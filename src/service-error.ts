@@ -114,6 +114,8 @@ export const REASONS = {
   CONFIGURED_BY_FILE: { status: 409, rpc: 'FailedPrecondition', title: 'Configured by file' },
   /** The connection's id stands for another account of the provider: give that account another id. */
   CONNECTION_REPOINTED: { status: 409, rpc: 'FailedPrecondition', title: 'Connection repointed' },
+  /** The provider does not accept the credentials, or could not be asked: correct them, or try again. */
+  CREDENTIALS_REFUSED: { status: 409, rpc: 'FailedPrecondition', title: 'Credentials refused' },
   /** The connection takes payments, or something is open there: retire it, and remove it later. */
   CONNECTION_IN_USE: { status: 409, rpc: 'FailedPrecondition', title: 'Connection in use' },
   /** The body exceeds the limit, as sent or after decompression: send less. */

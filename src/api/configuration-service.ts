@@ -1,11 +1,12 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { EmptySchema, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
   CatalogueReplicaSchema,
   type CatalogueVersion,
   CatalogueVersionSchema,
   type ConfigurationService,
+  DeleteConnectionSecretRequestSchema,
   type GetCatalogueRequest,
   GetCatalogueRequestSchema,
   type GetCatalogueResponse,
@@ -13,6 +14,8 @@ import {
   ListCatalogueVersionsRequestSchema,
   ListCatalogueVersionsResponseSchema,
   ListConnectorsResponseSchema,
+  SetConnectionSecretRequestSchema,
+  SetConnectionSecretResponseSchema,
   TestConnectionRequestSchema,
   UpdateCatalogueRequestSchema,
 } from '#gen/payments/v1/configuration_service_pb.js';
@@ -23,6 +26,12 @@ import {
   readPublished,
   UnknownFormatError,
 } from '#src/catalogue/publish-catalogue.ts';
+import {
+  deleteConnectionSecret,
+  type SecretDeps,
+  type StoredReport,
+  setConnectionSecret,
+} from '#src/catalogue/set-secret.ts';
 import { createConnectionTest, type TestDeps } from '#src/catalogue/test-connection.ts';
 import { type UpdateDeps, updateCatalogue } from '#src/catalogue/update-catalogue.ts';
 import type { Connector } from '#src/connectors/port/connector.ts';
@@ -40,6 +49,7 @@ import type { ServiceHandlers } from './rest.ts';
 
 /** Dependencies of the configuration's service. */
 export type ConfigurationDeps = UpdateDeps &
+  SecretDeps &
   Omit<TestDeps, 'inForce'> & {
     /** The catalogue in force in this process. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
     readonly opened: () => { readonly catalogue: Catalogue; readonly version: number };
@@ -52,12 +62,19 @@ const checkGet = validate(GetCatalogueRequestSchema);
 const checkList = validate(ListCatalogueVersionsRequestSchema);
 const checkTest = validate(TestConnectionRequestSchema);
 const checkUpdate = validate(UpdateCatalogueRequestSchema);
+const checkSecret = validate(SetConnectionSecretRequestSchema);
+const checkDeleted = validate(DeleteConnectionSecretRequestSchema);
 /** Fields of a changed catalogue, whose faults have the paths of the catalogue instead. */
 const OF_CATALOGUE = /^(catalogue|put_connection|put_route\.route|put_payment_method_type)[.[]/;
 
-/** The handlers of payments.v1.ConfigurationService, the same for every protocol. */
+/**
+ * The handlers of payments.v1.ConfigurationService, the same for every protocol and for the dashboard.
+ *
+ * @param source of the versions that they publish.
+ */
 export function configurationService(
   deps: ConfigurationDeps,
+  source: 'api' | 'dashboard' = 'api',
 ): ServiceHandlers<typeof ConfigurationService, Caller & { readonly operator?: Operator }> {
   const testConnection = createConnectionTest({ ...deps, inForce: () => deps.opened().catalogue });
   return {
@@ -88,12 +105,25 @@ export function configurationService(
     },
     async updateCatalogue(request, { operator }) {
       if (!operator) throw new Error('an operator’s call has no operator');
-      if (operator.mayOnlyRead && !request.validateOnly) throw onlyReads();
+      if (!request.validateOnly) requireWriter(operator);
       const faults = checkUpdate(request).filter(({ field }) => !OF_CATALOGUE.test(field));
       if (faults.length > 0) throw invalidParameters(faults);
       const { actor } = operator;
-      const publisher = { source: 'api', actor, maySetSecrets: false, maySetAddresses: false } as const;
+      const publisher = { source, actor, maySetSecrets: false, maySetAddresses: false } as const;
       return { message: await updateCatalogue(deps, request, publisher) };
+    },
+    async setConnectionSecret(request, { operator }) {
+      const { actor } = requireWriter(operator);
+      const faults = checkSecret(request);
+      if (faults.length > 0) throw invalidParameters(faults);
+      return { message: storedOf(await setConnectionSecret(deps, request, actor)) };
+    },
+    async deleteConnectionSecret(request, { operator }) {
+      const { actor } = requireWriter(operator);
+      const faults = checkDeleted(request);
+      if (faults.length > 0) throw invalidParameters(faults);
+      await deleteConnectionSecret(deps, request, actor);
+      return { message: create(EmptySchema) };
     },
   };
 }
@@ -173,10 +203,20 @@ function unknownVersion(): ServiceError {
   );
 }
 
-function onlyReads(): ServiceError {
-  const message =
-    'this operator key may only read; nothing was published; set validate_only, or use another key';
-  return new ServiceError('AUTHORIZATION_REQUIRED', message);
+/** @throws ServiceError AUTHORIZATION_REQUIRED for a key that may only read. */
+function requireWriter(operator: Operator | undefined): Operator {
+  if (!operator) throw new Error('an operator’s call has no operator');
+  if (!operator.mayOnlyRead) return operator;
+  const message = 'this operator key may only read, and check with validate_only; nothing was changed';
+  throw new ServiceError('AUTHORIZATION_REQUIRED', message);
+}
+
+function storedOf({ setAt, actor, previousUntil, tested, providerAccount = '' }: StoredReport) {
+  return create(SetConnectionSecretResponseSchema, {
+    setAt: timestampFromDate(setAt),
+    ...(previousUntil && { previousUntil: timestampFromDate(previousUntil) }),
+    ...{ actor, tested, providerAccount },
+  });
 }
 
 function mayNotTest(): ServiceError {

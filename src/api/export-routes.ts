@@ -19,7 +19,7 @@ export function mountExports(
   app: FastifyInstance,
   open: {
     readonly accounts: (request: FastifyRequest) => Promise<Call>;
-    readonly readers: (request: FastifyRequest) => Promise<Call>;
+    readonly operators: (request: FastifyRequest) => Promise<Call>;
   },
   send: SendExport,
 ): void {
@@ -31,7 +31,7 @@ export function mountExports(
       exposeHeadRoute: false,
       onRequest: async (request) => {
         const isOperator = request.headers['operator-key'] !== undefined;
-        calls.set(request, await (isOperator ? open.readers(request) : open.accounts(request)));
+        calls.set(request, await (isOperator ? open.operators(request) : open.accounts(request)));
       },
       handler: async (request, reply) => {
         const call = calls.get(request) as Call;

@@ -9,6 +9,8 @@ export class CatalogueError extends Error {
   readonly connectionId: string | undefined;
   /** The published version at fault; 0 if the catalogue is from a file, or not published. */
   version = 0;
+  /** The faults of other connections of the catalogue. */
+  others: readonly CatalogueError[] = [];
 
   constructor(message: string, kind: CatalogueFaultKind = 'CATALOGUE_INVALID', connectionId?: string) {
     super(message);

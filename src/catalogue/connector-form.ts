@@ -25,6 +25,11 @@ export function connectorForm({ name, hosts, settings, capabilities }: Connector
   });
 }
 
+/** Returns the names of a connector's secrets. */
+export function secretNames({ settings }: Pick<Connector, 'settings'>): readonly string[] {
+  return settings.schema.fields.filter((field) => getOption(field, sensitive)).map(({ name }) => name);
+}
+
 function formField(
   { name: message }: DescMessage,
   field: DescField,

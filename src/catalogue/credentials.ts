@@ -133,3 +133,21 @@ export function resolveSecrets(
 export function isOfAccount({ identity, laterIdentities }: ConnectionAccount, other: string): boolean {
   return identity === other || laterIdentities.includes(other);
 }
+
+/** Returns credentials in which a connection has another secret. */
+export function withSecret(
+  credentials: Credentials,
+  connectionId: string,
+  name: string,
+  value: Secret,
+): Credentials {
+  const own = new Map(credentials.secrets.get(connectionId)).set(name, { id: '', value });
+  return { ...credentials, secrets: new Map(credentials.secrets).set(connectionId, own) };
+}
+
+/** Returns credentials in which a connection's secret is not stored. */
+export function withoutSecret(credentials: Credentials, connectionId: string, name: string): Credentials {
+  const own = new Map(credentials.secrets.get(connectionId));
+  own.delete(name);
+  return { ...credentials, secrets: new Map(credentials.secrets).set(connectionId, own) };
+}

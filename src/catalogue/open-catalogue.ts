@@ -26,7 +26,7 @@ import {
   type ResolvedSecrets,
   resolveSecrets,
 } from './credentials.ts';
-import { type OpenConnectionOptions, openConnection } from './open-connection.ts';
+import { type OpenConnectionOptions, openConnection, requireSandbox } from './open-connection.ts';
 
 /** Options for opening a catalogue. */
 export type OpenCatalogueOptions = OpenConnectionOptions & {
@@ -110,6 +110,8 @@ export function openCatalogue(
 
   function open(definition: ConnectionConfig): void {
     const { id } = definition;
+    // The better reason than its secrets, which are missing too.
+    requireSandbox(definition, options);
     const secrets = resolveSecrets(definition, options.environment, credentials);
     const before = earlier.get(id);
     const isDefinedAlike = before !== undefined && equals(ConnectionConfigSchema, before, definition);
@@ -142,14 +144,7 @@ export function openCatalogue(
   }
 
   try {
-    for (const definition of catalogue.connections) {
-      try {
-        open(definition);
-      } catch (error) {
-        const isClosed = definition.retired && (error as CatalogueError).kind === 'SECRET_MISSING';
-        if (!isClosed) throw error;
-      }
-    }
+    openAll(catalogue, open);
     const router = createRouter(catalogue, signals, observer.conditionFailed);
     const reachable = new Map([...(predecessor?.reachable ?? []), ...connections]);
     for (const id of predecessor?.connections.keys() ?? []) {
@@ -174,6 +169,26 @@ export function openCatalogue(
     if (error instanceof CatalogueError) error.version = version;
     throw error;
   }
+}
+
+/**
+ * Opens every connection. A retired one whose secret is gone stays closed: what it still owes is reported like that of a
+ * connection that was removed.
+ *
+ * @throws CatalogueError of the first connection that cannot be opened, with those of the others.
+ */
+function openAll({ connections }: Catalogue, open: (definition: ConnectionConfig) => void): void {
+  const faults: CatalogueError[] = [];
+  for (const definition of connections) {
+    try {
+      open(definition);
+    } catch (error) {
+      if (!(error instanceof CatalogueError)) throw error;
+      if (!definition.retired || error.kind !== 'SECRET_MISSING') faults.push(error);
+    }
+  }
+  const [first, ...others] = faults;
+  if (first) throw Object.assign(first, { others });
 }
 
 /** Returns the identities of a catalogue's open connections by id. */

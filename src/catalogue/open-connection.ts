@@ -37,10 +37,7 @@ export function openConnection(
   const connector = options.connectors.find(({ name }) => name === definition.connector);
   if (!connector) throw new CatalogueError(`${named}: there is no connector "${definition.connector}"`);
   const settings = substitute(definition.settings ?? {}, options.variables);
-  if (Object.values(settings).includes('$SANDBOX_URL')) {
-    const advice = 'publish a catalogue of your own (npm run catalogue), or set CATALOGUE_FILE to one';
-    throw new CatalogueError(`${named}: belongs to the mounted sandbox, and SANDBOX is off; ${advice}`);
-  }
+  requireSandbox(definition, options);
   const proxy = options.proxyUrl === undefined ? undefined : new Secret(options.proxyUrl);
   const connect = (secrets: ConnectContext['secrets']) =>
     connector.connect(settings, { providerId: definition.providerId, secrets, proxy });
@@ -55,6 +52,17 @@ export function openConnection(
     const kind = error instanceof SecretMissingError ? 'SECRET_MISSING' : 'CATALOGUE_INVALID';
     throw new CatalogueError(`${named}: ${(error as Error).message}`, kind, definition.id);
   }
+}
+
+/** Checks that the sandbox is mounted if the connection belongs to it. @throws CatalogueError. */
+export function requireSandbox(
+  { id, settings }: ConnectionConfig,
+  { variables }: Pick<OpenConnectionOptions, 'variables'>,
+): void {
+  const isOfSandbox = Object.values(settings ?? {}).includes('$SANDBOX_URL');
+  if (!isOfSandbox || variables.SANDBOX_URL !== undefined) return;
+  const advice = 'publish a catalogue of your own (npm run catalogue), or set CATALOGUE_FILE to one';
+  throw new CatalogueError(`connection ${id}: belongs to the mounted sandbox, and SANDBOX is off; ${advice}`);
 }
 
 type Earlier = { readonly untilMs: number; readonly as: ProviderConnection };

@@ -1,5 +1,5 @@
-import type { JsonValue } from '@bufbuild/protobuf';
-import type { Catalogue, ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
+import { create, type JsonValue } from '@bufbuild/protobuf';
+import { type Catalogue, CatalogueSchema, type ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import { isOwnAddress } from '#src/connectors/kit/account-report.ts';
 import type { Connector } from '#src/connectors/port/connector.ts';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
@@ -35,7 +35,8 @@ function inUse(id: string, why: string, advice: string): ServiceError {
   return new ServiceError('CONNECTION_IN_USE', `connection ${id} ${why}; nothing was published; ${advice}`);
 }
 
-function describeOwed({ due, disputes, wallets }: OwedAt): string {
+/** Describes open work at a connection; "" if there is none. */
+export function describeOwed({ due, disputes, wallets }: OwedAt): string {
   const kinds = [
     [due, 'transactions to be checked'],
     [disputes, 'open disputes'],
@@ -68,7 +69,7 @@ export function requireKnownSecrets(before: Catalogue, after: Catalogue): void {
 /** The addresses that settings may name in a change through the API. */
 export type AddressRules = {
   /** Their own hosts are allowed, over HTTPS. */
-  readonly connectors: readonly Pick<Connector, 'name' | 'hosts'>[];
+  readonly connectors: readonly Connector[];
   /** As in CONNECTION_HOSTS. */
   readonly connectionHosts: readonly string[];
 };
@@ -94,6 +95,25 @@ export function requireKnownAddresses(
     return addressesOf(now).every(isKnown) ? undefined : ADDRESS_REFUSED;
   });
   if (faults.length > 0) throw invalidParameters(faults);
+}
+
+/** Checks a connection as its publication would. @throws ServiceError that names fields of `connection`. */
+export function requireSafeConnection(
+  rules: AddressRules,
+  definition: ConnectionConfig,
+  before: ConnectionConfig | undefined,
+): void {
+  const only = (connections: ConnectionConfig[]) => create(CatalogueSchema, { connections });
+  const [now, then] = [only([definition]), only(before ? [before] : [])];
+  try {
+    requireKnownSecrets(then, now);
+    requireKnownAddresses(then, now, rules);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    throw invalidParameters(
+      error.fields.map((fault) => ({ ...fault, field: fault.field.replace('connections[0]', 'connection') })),
+    );
+  }
 }
 
 const SECRETS_REFUSED = {

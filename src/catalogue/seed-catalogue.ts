@@ -3,6 +3,7 @@ import type { Database } from '#src/store/engine/database.ts';
 import { readHead, readVersion } from '#src/store/tables/catalogue-versions.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
 import {
+  CATALOGUE_FORMAT,
   catalogueHash,
   type PublishedCatalogue,
   publishCatalogue,
@@ -30,7 +31,8 @@ export async function seedCatalogue(
     return;
   }
   const current = await readVersion(database, head.version);
-  if (!seed || current?.source !== 'seed' || Buffer.compare(current.hash, catalogueHash(seed)) === 0) return;
+  if (!seed || current?.source !== 'seed' || current.format > CATALOGUE_FORMAT) return;
+  if (Buffer.compare(current.hash, catalogueHash(seed)) === 0) return;
   await publish(seed, head.version);
 }
 

@@ -1,7 +1,5 @@
-import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
 import { create, type JsonObject } from '@bufbuild/protobuf';
-import { type Catalogue, CatalogueSchema, type ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
+import type { Catalogue, ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type TestConnectionRequest,
   type TestConnectionResponse,
@@ -9,28 +7,21 @@ import {
 } from '#gen/payments/v1/configuration_service_pb.js';
 import type { AccountReport } from '#src/connectors/port/account-report.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
-import { isMetadataAddress, isPublicAddress } from '#src/public-address.ts';
 import { Secret } from '#src/secret.ts';
-import { fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { createSlots } from '#src/slots.ts';
 import { CatalogueError } from './catalogue-error.ts';
 import type { Credentials, ReadCredentials, StoredSecret } from './credentials.ts';
-import {
-  type AddressRules,
-  addressesOf,
-  requireKnownAddresses,
-  requireKnownSecrets,
-} from './require-safe-change.ts';
+import { type ReachRules, requirePublicAddresses } from './require-public-addresses.ts';
+import { requireSafeConnection } from './require-safe-change.ts';
 
 /** Dependencies of tests of connections. */
-export type TestDeps = AddressRules & {
+export type TestDeps = ReachRules & {
   /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
   readonly inForce: () => Catalogue;
   /** Opens a single connection, which the caller closes. @throws CatalogueError. */
   readonly openOne: (definition: ConnectionConfig, credentials: Credentials) => ProviderConnection;
   readonly readCredentials: ReadCredentials;
-  /** Returns the addresses of a host's name; none if it has none. By default the system's. */
-  readonly resolve?: (host: string) => Promise<readonly string[]>;
 };
 
 /** Each holds a socket to a provider, and a call of an operator. */
@@ -51,7 +42,7 @@ export function createConnectionTest(deps: TestDeps) {
     const release = slots.take();
     if (!release) throw tooMany();
     try {
-      await requireAllowedAddresses(deps, tested);
+      await requirePublicAddresses(deps, tested.definition, tested.before);
       return await testOne(deps, tested, request.secrets);
     } finally {
       release();
@@ -60,7 +51,6 @@ export function createConnectionTest(deps: TestDeps) {
 }
 
 const ALTERNATIVE = 'is required, or connection';
-const NOT_PUBLIC = 'names an address that is not public; nothing was sent';
 
 /** A connection to test, and the one in force with its id, if any. */
 type Tested = { readonly definition: ConnectionConfig; readonly before: ConnectionConfig | undefined };
@@ -76,59 +66,11 @@ function findTested(deps: TestDeps, { tested }: TestConnectionRequest): Tested {
     }
     case 'connection': {
       const before = find(tested.value.id);
-      requireSafe(deps, tested.value, before);
+      requireSafeConnection(deps, tested.value, before);
       return { definition: tested.value, before };
     }
     default:
       throw fieldRefusal('INVALID_PARAMETERS', 'connection_id', 'REQUIRED', ALTERNATIVE);
-  }
-}
-
-/** Checks a connection as its publication would. @throws ServiceError that names the fields as in the request. */
-function requireSafe(
-  deps: TestDeps,
-  definition: ConnectionConfig,
-  before: ConnectionConfig | undefined,
-): void {
-  const only = (connections: ConnectionConfig[]) => create(CatalogueSchema, { connections });
-  const [now, then] = [only([definition]), only(before ? [before] : [])];
-  try {
-    requireKnownSecrets(then, now);
-    requireKnownAddresses(then, now, deps);
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    throw invalidParameters(
-      error.fields.map((fault) => ({ ...fault, field: fault.field.replace('connections[0]', 'connection') })),
-    );
-  }
-}
-
-/**
- * Checks that no address leads to a cloud's description of this machine; and that the provider's own names lead to public
- * addresses, since whoever answers for a name could otherwise read what is listening here. A name that cannot be resolved
- * here may be resolved by the proxy.
- */
-async function requireAllowedAddresses(
-  { connectionHosts, resolve = resolveHere }: TestDeps,
-  { definition, before }: Tested,
-): Promise<void> {
-  const known = before ? addressesOf(before) : [];
-  for (const address of addressesOf(definition)) {
-    const { host = '', hostname = '' } = URL.parse(address) ?? {};
-    const mayBePrivate = connectionHosts.includes(host) || known.includes(address);
-    const name = hostname.replace(/^\[|\]$/g, '');
-    const found = isIP(name) === 0 ? await resolve(name) : [name];
-    const isAllowed = (ip: string) => !isMetadataAddress(ip) && (mayBePrivate || isPublicAddress(ip));
-    if (found.every(isAllowed)) continue;
-    throw fieldRefusal('INVALID_PARAMETERS', 'connection.settings', 'NOT_ALLOWED', NOT_PUBLIC);
-  }
-}
-
-async function resolveHere(host: string): Promise<readonly string[]> {
-  try {
-    return (await lookup(host, { all: true })).map(({ address }) => address);
-  } catch {
-    return [];
   }
 }
 

@@ -1,5 +1,4 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Catalogue, ConnectionConfigSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type CatalogueDryRun,
@@ -12,6 +11,7 @@ import { fieldRefusal, invalidField, MAX_FIELD_ERRORS, ServiceError } from '#src
 import type { Database } from '#src/store/engine/database.ts';
 import { readHead, type VersionSource } from '#src/store/tables/catalogue-versions.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
+import { timestampText } from '#src/wire/wire-json-encode.ts';
 import { CatalogueError } from './catalogue-error.ts';
 import { changeCatalogue } from './change-catalogue.ts';
 import { compareCatalogues } from './compare-catalogues.ts';
@@ -120,11 +120,15 @@ async function compareRoutes(
   const inForce = routingCatalogue(before, opened?.connections ?? new Map());
   const changed = after ? routingCatalogue(after.catalogue, after.connections) : inForce;
   return dryRun(database, inForce, changed, {
-    ...{ payments, accountId: accountId || undefined, sinceMs: since ? timestampMs(since) : 0 },
+    ...{ payments, accountId: accountId || undefined, since: since && timestampText(since) },
   });
 }
 
-async function readBase({ database, fromFile }: UpdateDeps): Promise<Base> {
+/** Reads the catalogue to change. @throws ServiceError NOT_SUPPORTED if only a later release can read it. */
+export async function readBase({
+  database,
+  fromFile,
+}: Pick<UpdateDeps, 'database' | 'fromFile'>): Promise<Base> {
   if (fromFile) return { catalogue: fromFile() };
   const head = await readHead(database);
   const published = head && (await readKnown(database, head.version));
@@ -199,21 +203,43 @@ async function openOnce(
       return { catalogue, faults, connections };
     } catch (error) {
       if (!(error instanceof CatalogueError)) throw error;
-      const { kind, connectionId: id, message } = error;
-      const at = catalogue.connections.findIndex((one) => one.id === id);
-      const lost = catalogue.connections[at];
-      if (!isUndo || kind !== 'SECRET_MISSING' || !lost || lost.retired) {
-        const field = { field: `connections[${at}]`, code: 'NOT_ALLOWED', message } as const;
-        throw new ServiceError(kind, `${message}; nothing was published`, at < 0 ? {} : { fields: [field] });
+      const all = [error, ...error.others];
+      if (!isUndo || all.some(({ kind }) => kind !== 'SECRET_MISSING')) throw cannotOpen(catalogue, all);
+      catalogue = withRetired(catalogue, all);
+      for (const fault of all) {
+        const message = `is retired, since a secret is missing (${fault.message})`;
+        faults.push({ path: pathOf(catalogue, fault), ...RETIRED, message });
       }
-      const retired = create(ConnectionConfigSchema, { ...lost, retired: true });
-      catalogue = { ...catalogue, connections: catalogue.connections.with(at, retired) };
-      faults.push({
-        ...{ path: `connections[${at}]`, code: 'NOT_FOUND', line: 0, column: 0, severity: 'WARNING' },
-        message: `is retired, since a secret is missing (${message})`,
-      });
     }
   }
+}
+
+const RETIRED = { code: 'NOT_FOUND', line: 0, column: 0, severity: 'WARNING' } as const;
+
+/** Returns a catalogue whose connections that cannot be opened are retired, which may stay closed. */
+function withRetired(catalogue: Catalogue, faults: readonly CatalogueError[]): Catalogue {
+  const lost = new Set(faults.map(({ connectionId }) => connectionId));
+  const connections = catalogue.connections.map((one) =>
+    lost.has(one.id) ? create(ConnectionConfigSchema, { ...one, retired: true }) : one,
+  );
+  return { ...catalogue, connections };
+}
+
+/** Returns the refusal of a catalogue that cannot be opened, for the reason of the first fault. */
+function cannotOpen(catalogue: Catalogue, faults: readonly CatalogueError[]): ServiceError {
+  const fields = faults.slice(0, MAX_FIELD_ERRORS).map((fault) => {
+    return { field: pathOf(catalogue, fault), code: 'NOT_ALLOWED', message: fault.message } as const;
+  });
+  const listed = fields.map(({ message }) => message).join('; ');
+  const more = faults.length > fields.length ? `; and ${faults.length - fields.length} more` : '';
+  return new ServiceError(faults[0]?.kind ?? 'CATALOGUE_INVALID', `${listed}${more}; nothing was published`, {
+    fields,
+  });
+}
+
+function pathOf({ connections }: Catalogue, { connectionId }: CatalogueError): string {
+  const at = connections.findIndex(({ id }) => id === connectionId);
+  return at < 0 ? 'connections' : `connections[${at}]`;
 }
 
 function respond(

@@ -33,6 +33,7 @@ import { type CommandStorage, withDatabase } from './command-database.ts';
 import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
 import { credentialsHere, openHere } from './open-here.ts';
+import { type NamedSecret, storeSecretHere } from './store-secret.ts';
 import { table } from './table.ts';
 
 const USAGE = `Usage: npm run catalogue -- <action>
@@ -45,11 +46,15 @@ const USAGE = `Usage: npm run catalogue -- <action>
   try <file>            diff, and which of the newest stored payments would take another way
   publish <file>        publishes a file; every replica puts it in force within two seconds
   undo <version>        publishes an earlier version again
+  secret <connection> <name>   stores a secret, whose value is read from standard input
 
   --comment <text>             says why; required by publish and undo
   --expect <version>           publishes only if this version is in force
   --payments <number>          for try: number of payments, 1,000 unless set, at most 10,000
   --secrets-from-environment   lets the file name other variables of the environment than the version in force
+  --keep-previous <seconds>    for secret: how long notifications may have the replaced value, a day unless set
+  --no-test                    for secret: stores it without asking the provider
+  --confirm-same-account       for secret: it belongs to the same account, if the provider does not tell
 
 Run it in the service's environment. Exit code: 0 in force or nothing to do, 1 refused, 2 wrong command line, 3 another
 version was published in the meantime.`;
@@ -59,9 +64,14 @@ const OPTIONS = {
   expect: { type: 'string' },
   payments: { type: 'string' },
   'secrets-from-environment': { type: 'boolean', default: false },
+  'keep-previous': { type: 'string' },
+  'no-test': { type: 'boolean', default: false },
+  'confirm-same-account': { type: 'boolean', default: false },
 } as const;
 
-const OPERANDS = { show: 0, export: 0, versions: 0, check: 1, diff: 1, try: 1, publish: 1, undo: 1 } as const;
+const OPERANDS = {
+  ...{ show: 0, export: 0, versions: 0, check: 1, diff: 1, try: 1, publish: 1, undo: 1, secret: 2 },
+} as const;
 type Action = keyof typeof OPERANDS;
 
 /** Exit code for a publication that lost to another one. */
@@ -73,14 +83,19 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
     { allowPositionals: true, options: OPTIONS },
     io.environment,
   );
-  const [action = '', operand = '', ...more] = positionals;
+  const [action = '', ...operands] = positionals;
   if (!Object.hasOwn(OPERANDS, action)) throw new UsageError('The first argument must be an action.');
   const wanted = OPERANDS[action as Action];
-  if (more.length > 0 || (operand !== '') !== (wanted === 1)) {
-    throw new UsageError(`${action} takes ${wanted === 1 ? 'one argument' : 'no arguments'}.`);
+  if (operands.length !== wanted || operands.includes('')) {
+    throw new UsageError(`${action} takes ${['no arguments', 'one argument', 'two arguments'][wanted]}.`);
   }
+  const [operand = '', name = ''] = operands;
   if (action === 'check') return check(operand, io);
   const config = readConfig(io.environment);
+  if (action === 'secret') {
+    const secret = secretOf(operand, name, values);
+    return withDatabase(config, io, (storage) => storeSecretHere(config, storage, io, secret));
+  }
   const request = requestOf(action as Action, operand, values);
   return withDatabase(config, io, (storage) => {
     const here: Here = { config, storage, io };
@@ -92,6 +107,12 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
 
 type Here = { readonly config: Config; readonly storage: CommandStorage; readonly io: CommandIo };
 type Values = { readonly comment?: string; readonly expect?: string; readonly payments?: string };
+
+type SecretValues = {
+  readonly 'keep-previous'?: string;
+  readonly 'no-test': boolean;
+  readonly 'confirm-same-account': boolean;
+};
 
 /** Returns the change that an action makes; undefined if it only reads. @throws UsageError; CatalogueError. */
 function requestOf(
@@ -113,6 +134,14 @@ function requestOf(
     ...base,
     change: { case: 'yaml', value: readTextFile(operand) },
   });
+}
+
+function secretOf(connectionId: string, name: string, values: SecretValues): NamedSecret {
+  const { 'keep-previous': keep, 'no-test': noTest, 'confirm-same-account': confirmSameAccount } = values;
+  if (keep !== undefined && !/^\d{1,6}$/.test(keep))
+    throw new UsageError('--keep-previous must be in seconds.');
+  const keepPreviousS = keep === undefined ? undefined : Number(keep);
+  return { connectionId, name, keepPreviousS, test: !noTest, confirmSameAccount };
 }
 
 function versionOf(what: string, text: string, least: number): number {

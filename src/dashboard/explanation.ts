@@ -15,7 +15,7 @@ const CHOICES: Readonly<Record<number, string>> = {
 
 /** Renders a link to the page of a version of the catalogue. */
 export function versionLink(version: number): Html {
-  return html`<a href="${DASHBOARD}/catalogue?version=${version}">version ${version}</a>`;
+  return html`<a href="${DASHBOARD}/catalogue/versions/${version}">version ${version}</a>`;
 }
 
 /** Renders how a payment is routed: the routes considered, and the targets in order. */

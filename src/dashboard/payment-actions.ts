@@ -103,7 +103,6 @@ async function show(
   const [first] = story.transactions;
   const recorded = {
     ...{ payment, idempotencyKey: story.idempotencyKey },
-    connectionId: first?.connectionId ?? '',
     capture: first?.capture ?? true,
     methodKind: first?.methodKind,
     merchantReference: first?.merchantReference,

@@ -36,6 +36,8 @@ export type CatalogueHolder = {
   tryOpen(catalogue: Catalogue, credentials: Credentials): Promise<Pick<OpenedCatalogue, 'connections'>>;
   /** Opens a single connection, which the caller closes. @throws CatalogueError. */
   openOne(definition: ConnectionConfig, credentials: Credentials): ProviderConnection;
+  /** Returns true if the environment has a variable that a secret may refer to. */
+  readonly isInEnvironment: (name: string) => boolean;
   readonly isOpen: () => boolean;
   /** @throws ServiceError SERVICE_UNAVAILABLE before the first catalogue is open. */
   readonly opened: () => OpenedCatalogue;
@@ -90,6 +92,7 @@ export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'varia
       const secrets = resolveSecrets(definition, options.environment, credentials);
       return openConnection(definition, secrets, { ...options, variables });
     },
+    isInEnvironment: (name) => options.environment(name) !== undefined,
     isOpen: () => current !== undefined,
     opened: () => current ?? notOpen(),
     connections: () => current?.reachable ?? new Map(),

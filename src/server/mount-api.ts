@@ -27,7 +27,7 @@ import { serveGrpc } from '#src/api/grpc.ts';
 import { createHealth } from '#src/api/health.ts';
 import { refuseNotOffered } from '#src/api/not-offered.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
-import { operatorService } from '#src/api/operator-service.ts';
+import { type OperatorDeps, operatorService } from '#src/api/operator-service.ts';
 import { type RefuseCall, refuseRest, refuseRpc } from '#src/api/overload-responses.ts';
 import { paymentMethodService } from '#src/api/payment-method-service.ts';
 import { paymentService } from '#src/api/payment-service.ts';
@@ -52,6 +52,7 @@ import { showNodes } from '#src/observe/show-nodes.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { checkWritable } from '#src/store/engine/check-writable.ts';
 import { findAccountKeys } from '#src/store/tables/accounts.ts';
+import { listSecretEntries } from '#src/store/tables/connection-secrets.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 import type { Parent } from '#src/workers/worker.ts';
 import type { CatalogueHolder } from './catalogue-holder.ts';
@@ -66,7 +67,7 @@ export type Api = {
   readonly webhooks: ManageDeps;
   readonly live: Pick<
     CatalogueHolder,
-    'isOpen' | 'opened' | 'health' | 'connections' | 'tryOpen' | 'openOne'
+    'isOpen' | 'opened' | 'health' | 'connections' | 'tryOpen' | 'openOne' | 'isInEnvironment'
   >;
   readonly metrics: Metrics;
   /** Sums the metrics of several workers; undefined if this is the only process. */
@@ -99,7 +100,7 @@ export function mountApi(app: FastifyInstance, api: Api): void {
 type MountedService = {
   readonly service: DescService;
   readonly handlers: ServiceHandlers<DescService, Call>;
-  readonly callers: 'accounts' | 'operators' | 'readers';
+  readonly callers: 'accounts' | 'operators';
 };
 
 /** The services, and the functions that open calls (authenticate and limit them) and admit them. */
@@ -111,7 +112,7 @@ type Calls = {
 };
 
 function mountedServices(api: Api): readonly MountedService[] {
-  const { deps, live, inFlight } = api;
+  const { deps, inFlight } = api;
   const customers = { ...deps, newId };
   const mounted = <Service extends DescService>(
     service: Service,
@@ -126,20 +127,36 @@ function mountedServices(api: Api): readonly MountedService[] {
     mounted(CheckoutService, checkoutService(customers)),
     mounted(TokenService, tokenService(customers)),
     mounted(WebhookService, webhookService({ ...api.webhooks, requestHashKey: deps.requestHashKey })),
-    mounted(
-      OperatorService,
-      operatorService({
-        ...{ database: deps.database, opened: live.opened, now: deps.now },
-        explainVersion: createExplainVersion(deps.database, live.opened),
-      }),
-      'operators',
-    ),
-    mounted(ConfigurationService, configurationService(configurationDeps(api)), 'readers'),
+    mounted(OperatorService, operatorService(operatorDeps(api)), 'operators'),
+    mounted(ConfigurationService, configurationService(configurationDeps(api)), 'operators'),
   ];
 }
 
+/** Dependencies of the operators' calls. */
+export function operatorDeps({ config, deps, live }: Pick<Api, 'config' | 'deps' | 'live'>): OperatorDeps {
+  const { database, now } = deps;
+  const { opened, isInEnvironment } = live;
+  const isInDatabase = config.catalogueFile === undefined;
+  const readSecretEntries = async () => (isInDatabase ? listSecretEntries(database) : []);
+  const explainVersion = createExplainVersion(database, opened);
+  return {
+    database,
+    now,
+    opened,
+    explainVersion,
+    isInEnvironment,
+    readSecretEntries,
+    connectors: CONNECTORS,
+  };
+}
+
 /** Dependencies of the configuration's calls. With a file, its catalogue in force is the one that a change is made to. */
-function configurationDeps({ config, deps, live, webhooks }: Api): ConfigurationDeps {
+export function configurationDeps({
+  config,
+  deps,
+  live,
+  webhooks,
+}: Pick<Api, 'config' | 'deps' | 'live' | 'webhooks'>): ConfigurationDeps {
   const { opened, tryOpen, openOne } = live;
   const { database } = deps;
   const { vault } = webhooks;
@@ -166,10 +183,8 @@ function createOpeners(
   const find = (publicKey: string) => findAccountKeys(deps.database, publicKey, config.sandbox);
   const authenticateAccount = observeAuthentication(createAuthenticate(find), clientAddress);
   const { operatorKeys, operatorReadKeys } = config;
-  const operators = createOperatorAuthenticate(operatorKeys);
+  const operators = createOperatorAuthenticate(operatorKeys, operatorReadKeys);
   const authenticateOperator = observeAuthentication(operators, clientAddress);
-  const readers = createOperatorAuthenticate(operatorKeys, operatorReadKeys);
-  const authenticateReader = observeAuthentication(readers, clientAddress);
   const { rateLimitPerS: perSecond, rateLimitBurst: burst, addressSharePercent } = config;
   const rateLimit = createRateLimit({ perSecond, burst, addressSharePercent });
   const limitRate = observeRateLimit(metrics, rateLimit, clientAddress);
@@ -192,7 +207,6 @@ function createOpeners(
     return {
       accounts: openerFor(authenticateAccount),
       operators: openerFor(authenticateOperator),
-      readers: openerFor(authenticateReader),
     };
   };
 }

@@ -4,9 +4,10 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type { Logger } from 'pino';
 import { type Admission, createAdmission } from '#src/api/admission.ts';
 import { type ClientAddress, createClientAddress, trusts } from '#src/api/client-address.ts';
+import { configurationService } from '#src/api/configuration-service.ts';
 import { refuseOtherMethods, sendError, sendErrors } from '#src/api/error-handler.ts';
 import type { AddressShare } from '#src/api/limit-at-once.ts';
-import { operatorService } from '#src/api/operator-service.ts';
+import { explain, operatorService } from '#src/api/operator-service.ts';
 import { createSendExport, type SendExport } from '#src/api/send-export.ts';
 import { addressGroup } from '#src/api/shares.ts';
 import { createExplainVersion } from '#src/catalogue/explain-version.ts';
@@ -32,7 +33,7 @@ import { type Background, type BackgroundDeps, createBackground } from './backgr
 import { type CatalogueHolder, createCatalogueHolder } from './catalogue-holder.ts';
 import { guardNodes } from './guard-nodes.ts';
 import { createInFlight, type InFlight } from './in-flight.ts';
-import { mountApi } from './mount-api.ts';
+import { configurationDeps, mountApi, operatorDeps } from './mount-api.ts';
 import { mountCheckout } from './mount-checkout.ts';
 import { mountPages } from './mount-pages.ts';
 import { mountPayPage } from './mount-pay-page.ts';
@@ -213,10 +214,19 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
   mountPages(app, config);
   if (config.dashboard) {
     const { opened } = live;
-    mountDashboard(
-      app,
-      dashboardDeps(config, { operations: deps, webhooks, opened, inFlight, sendExport, ...share }),
-    );
+    const configuration = configurationService(configurationDeps({ ...routed, webhooks }), 'dashboard');
+    const operators = operatorService(operatorDeps(routed));
+    const given = {
+      operations: deps,
+      webhooks,
+      opened,
+      configuration,
+      operators,
+      inFlight,
+      sendExport,
+      ...share,
+    };
+    mountDashboard(app, dashboardDeps(config, given));
   }
 }
 
@@ -293,7 +303,10 @@ export async function listen(app: FastifyInstance, { host, port, tls }: Config):
 }
 
 /** Dependencies that the caller provides; the others follow from them. */
-type Given = Pick<DashboardDeps, 'webhooks' | 'sendExport' | keyof AddressShare> & {
+type Given = Pick<
+  DashboardDeps,
+  'webhooks' | 'configuration' | 'operators' | 'sendExport' | keyof AddressShare
+> & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;
   readonly inFlight: InFlight;
@@ -304,7 +317,6 @@ export function dashboardDeps(config: Config, { inFlight, ...given }: Given): Da
   const { operations, opened } = given;
   const { database, now } = operations;
   const explainVersion = createExplainVersion(database, opened);
-  const { explainRoute } = operatorService({ database, opened, explainVersion, now });
   return {
     ...given,
     database,
@@ -312,7 +324,7 @@ export function dashboardDeps(config: Config, { inFlight, ...given }: Given): Da
     connections: () => opened().reachable,
     connectionIds: () => [...opened().reachable.keys()],
     methodTypes: () => [...opened().types.keys()],
-    explain: async (request) => (await explainRoute(request, undefined)).message,
+    explain: (request) => explain({ database, opened, explainVersion, now }, request),
     explainPayment: createExplainPayment(explainVersion, opened),
     track: inFlight.track,
     keys: { operate: config.operatorKeys, read: config.operatorReadKeys },

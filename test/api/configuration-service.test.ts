@@ -219,7 +219,7 @@ describe('the catalogue through the API', () => {
     const refused = await patch({ remove_route: 2, expected_version }, READER);
     expect([refused.status, refused.json.code]).toEqual([403, 'AUTHORIZATION_REQUIRED']);
     expect((await get('', { 'operator-key': 'guess' })).status).toBe(401);
-    expect((await call('/v1/connections', { headers: READER })).status).toBe(401);
+    expect((await call('/v1/connections', { headers: READER })).status).toBe(200);
     expect(await inForce()).toBe(expected_version);
   });
 
@@ -444,6 +444,12 @@ describe('the catalogue through the API', () => {
     const refused = await patch({ remove_route: 2, expected_version: before });
     expect([refused.status, refused.json.code]).toEqual([400, 'NOT_SUPPORTED']);
     await pay(one);
+    // A process cannot start with it either, nor replace it by its own seed.
+    const starting = () =>
+      startTestServer({ databaseUrl: one.databaseUrl, replica: 'three', keys: one.keys });
+    await expect(starting()).rejects.toThrow(/has format 1000, which needs a later release$/);
+    await tables.query(`UPDATE catalogue_version SET source = 'seed' WHERE version = ${before + 1}`);
+    await expect(starting()).rejects.toThrow(/has format 1000, which needs a later release$/);
   });
 });
 

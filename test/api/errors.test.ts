@@ -59,6 +59,7 @@ const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
   SECRET_MISSING: [400, 'FailedPrecondition'],
   VERSION_CHANGED: [409, 'Aborted'],
   CONFIGURED_BY_FILE: [409, 'FailedPrecondition'],
+  CREDENTIALS_REFUSED: [409, 'FailedPrecondition'],
   CONNECTION_REPOINTED: [409, 'FailedPrecondition'],
   CONNECTION_IN_USE: [409, 'FailedPrecondition'],
   REQUEST_TOO_LARGE: [413, 'ResourceExhausted'],

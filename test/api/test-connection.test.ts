@@ -241,30 +241,35 @@ describe('a test of a connection', () => {
 
 describe('the provider’s own name', () => {
   it.each([
-    [['104.18.0.1'], false],
-    [[], false],
-    [['104.18.0.1', '10.0.0.1'], true],
-    [['127.0.0.1'], true],
-    [['169.254.169.254'], true],
-  ])('a name that leads to %s is refused: %s', async (addresses, isRefused) => {
-    let opened = 0;
-    const run = createConnectionTest({
-      inForce: () => create(CatalogueSchema),
-      connectors: [paypalConnector],
-      connectionHosts: [],
-      readCredentials: async () => NO_CREDENTIALS,
-      resolve: async () => addresses,
-      openOne() {
-        opened++;
-        throw new Error('opened');
-      },
-    });
-    const value = create(ConnectionConfigSchema, {
-      ...{ id: 'paypal', providerId: 'PAYPAL', connector: 'paypal' },
-      settings: { base_url: 'https://api-m.paypal.com' },
-    });
-    const request = create(TestConnectionRequestSchema, { tested: { case: 'connection', value } });
-    await expect(run(request)).rejects.toThrow(isRefused ? 'not public' : 'opened');
-    expect(opened).toBe(isRefused ? 0 : 1);
-  });
+    [['104.18.0.1'], true, false],
+    [[], true, false],
+    [['104.18.0.1', '10.0.0.1'], true, true],
+    [['127.0.0.1'], true, true],
+    [['169.254.169.254'], true, true],
+    [['104.18.0.1'], false, false],
+    [['127.0.0.1'], false, true],
+  ])(
+    'a name that leads to %s, in the settings (%s) or by default, is refused: %s',
+    async (addresses, isNamed, isRefused) => {
+      let opened = 0;
+      const run = createConnectionTest({
+        inForce: () => create(CatalogueSchema),
+        connectors: [paypalConnector],
+        connectionHosts: [],
+        readCredentials: async () => NO_CREDENTIALS,
+        resolve: async () => addresses,
+        openOne() {
+          opened++;
+          throw new Error('opened');
+        },
+      });
+      const value = create(ConnectionConfigSchema, {
+        ...{ id: 'paypal', providerId: 'PAYPAL', connector: 'paypal' },
+        ...(isNamed && { settings: { base_url: 'https://api-m.paypal.com' } }),
+      });
+      const request = create(TestConnectionRequestSchema, { tested: { case: 'connection', value } });
+      await expect(run(request)).rejects.toThrow(isRefused ? 'not public' : 'opened');
+      expect(opened).toBe(isRefused ? 0 : 1);
+    },
+  );
 });

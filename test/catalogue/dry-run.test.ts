@@ -135,7 +135,7 @@ const sumOf = (payments: typeof paid, currency: string) =>
 it('every stored payment takes the route and the connection that it took when it was made', async () => {
   const { payments, next } = await listRecordedPayments(
     database,
-    { accountId: undefined, sinceMs: 0 },
+    { accountId: undefined, since: undefined },
     undefined,
   );
   expect(next).toBeUndefined();

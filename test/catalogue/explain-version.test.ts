@@ -71,7 +71,7 @@ it('a payment’s page says which version routed it, and explains by that versio
   const page = await (await operator.get(`/payments/${ACCOUNT_ONE}/${paymentId}`)).text();
   const why = page.split('<h2>Why this route</h2>')[1]?.split('</section>')[0] ?? '';
   expect(why).toContain(
-    'Route 2 <strong>Cards elsewhere</strong> of <a href="/dashboard/catalogue?version=1">version 1</a>',
+    'Route 2 <strong>Cards elsewhere</strong> of <a href="/dashboard/catalogue/versions/1">version 1</a>',
   );
   expect(why).toContain('How version 1 of the catalogue, which routed this payment,');
   expect(why).toContain('1. sandbox-one');

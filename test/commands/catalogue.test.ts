@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { run as catalogue } from '#src/commands/catalogue.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { runCommand } from '../support/run-command.ts';
+import { cardPayment, headersOne } from '../support/payment-requests.ts';
+import { runCommand, runCommandWithInput } from '../support/run-command.ts';
+import { startTestServer } from '../support/server.ts';
 import { change, SMALL } from '../support/small-catalogue.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
@@ -109,6 +111,15 @@ it('what only the deployment can refuse is refused with its place', async () => 
   ]);
 });
 
+it('every connection whose secret is missing is named with its place', async () => {
+  const two = `${OWN.replace('ONE_KEY', 'THREE_KEY').replace('routes:', '  - { id: two, provider_id: TWO, connector: sandbox, settings: { base_url: "http://127.0.0.1:2", timeout_ms: 1000 }, secrets_from_environment: { api_key: FOUR_KEY } }\nroutes:')}`;
+  const refused = await publish(file('two.yaml', two));
+  expect([refused.code, refused.stdout.trimEnd().split('\n').length]).toEqual([1, 2]);
+  expect(refused.stdout).toMatch(
+    /two\.yaml:7:5: .*THREE_KEY is not set\n.*two\.yaml:12:5: .*FOUR_KEY is not set\n$/,
+  );
+});
+
 it('undo publishes an earlier version again, with newer connections as retired', async () => {
   const more = `${OWN.replace('routes:', '  - { id: two, provider_id: TWO, connector: sandbox, settings: { base_url: "http://127.0.0.1:2", timeout_ms: 1000 }, secrets_from_environment: { api_key: TWO_KEY } }\nroutes:')}`;
   expect(await publish(file('more.yaml', more))).toMatchObject({
@@ -196,4 +207,79 @@ it('try tells what a file would change on stored payments, and publishes nothing
     expect(await run('try', path, '--payments', payments)).toMatchObject({ code: 2 });
   }
   expect((await run('show')).stdout).toBe(before);
+});
+
+it('secret stores the value of standard input, and tells why it is refused', async () => {
+  const store = (value: string, ...args: string[]) =>
+    runCommandWithInput(catalogue, environment, `${value}\n`, 'secret', ...args);
+  expect((await publish(file('for-secrets.yaml', OWN))).code).toBe(0);
+  const isStored = async () => (await tables.query('SELECT id FROM connection_secret')).length;
+  const unreachable = await store('new-key-of-one', 'one', 'api_key');
+  expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringContaining('CREDENTIALS_REFUSED') });
+  const unsure = await store('new-key-of-one', 'one', 'api_key', '--no-test');
+  expect(unsure).toMatchObject({ code: 1, stderr: expect.stringContaining('CONNECTION_REPOINTED') });
+  expect(await store('x', 'one', 'password')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('name:'),
+  });
+  expect((await store('', 'one', 'api_key')).code).toBe(2);
+  expect((await store('x', 'one')).code).toBe(2);
+  expect(await isStored()).toBe(0);
+  const done = await store('new-key-of-one', 'one', 'api_key', '--no-test', '--confirm-same-account');
+  expect(done, done.stderr).toMatchObject({
+    code: 0,
+    stdout: 'stored; every replica uses it within two seconds\n',
+  });
+  expect(await isStored()).toBe(1);
+  const [audited] = await tables.query(
+    "SELECT actor, detail FROM audit_log WHERE action = 'set-connection-secret'",
+  );
+  expect(audited).toEqual({
+    actor: expect.stringContaining('Alice'),
+    detail: 'api_key; keeps the previous for 86400 s',
+  });
+  // The catalogue opens with the stored secret, whose account is the same.
+  const renamed = file(
+    'renamed.yaml',
+    OWN.replace('connector: sandbox', 'name: Renamed\n    connector: sandbox'),
+  );
+  expect(await publish(renamed)).toMatchObject({ code: 0 });
+});
+
+it('a running service has the accounts of the connections that the command publishes', async () => {
+  const server = await startTestServer({ replica: 'one' });
+  const stored = await openTables(server.databaseUrl);
+  const base64 = (key: Uint8Array) => Buffer.from(key).toString('base64');
+  const [id = '', key = new Uint8Array()] = server.keys.vaultKeys.entries().next().value ?? [];
+  const service = {
+    ...{ DATABASE_URL: server.databaseUrl, VAULT_KEYS: `${id}:${base64(key)}`, ACTOR: 'Alice' },
+    HASH_KEY: base64(server.keys.hashKey),
+  };
+  const exported = await runCommand(catalogue, service, 'export');
+  const path = file(
+    'sandbox.yaml',
+    exported.stdout.replaceAll('connector: sandbox', 'connector: sandbox\n    max_in_flight: 50'),
+  );
+  expect(await runCommand(catalogue, service, 'publish', path, '--comment', 'a test')).toMatchObject({
+    code: 0,
+  });
+  await vi.waitFor(
+    async () =>
+      expect(await stored.query('SELECT version, fault FROM catalogue_replica')).toEqual([
+        { version: 2, fault: '' },
+      ]),
+    { timeout: 5_000 },
+  );
+  const paid = await fetch(`${server.url}/v1/payments`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headersOne() },
+    body: JSON.stringify(cardPayment()),
+  });
+  expect(paid.status).toBe(201);
+  const accounts = await stored.query(`
+    SELECT t.connection_identity = a.identity AS same
+    FROM transaction t JOIN connection_account a ON a.connection_id = t.connection_id`);
+  expect(accounts).toEqual([{ same: true }]);
+  await stored.close();
+  await server.close();
 });

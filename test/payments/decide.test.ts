@@ -158,6 +158,18 @@ describe('after the look-up of an attempt', () => {
       'write base unknown never (unknown)',
       NO_LOOK_UPS,
     ],
+    [
+      'an attempt that awaits its response, and that the look-up does not know yet, waits for half a minute',
+      found(claimed(true), { awaitsResponse: true, ageMs: 29_999 }),
+      UNKNOWN,
+      'nothing unanswered 5 (unknown)',
+    ],
+    [
+      'an attempt that the look-up does not know for half a minute gets its response',
+      found(claimed(true), { awaitsResponse: true, ageMs: 30_000 }),
+      UNKNOWN,
+      'write base unknown never (unknown)',
+    ],
     ['an attempt without look-up waits', open, NO_LOOK_UP, 'nothing unchanged 5 (unknown)', NO_LOOK_UPS],
   ]);
 });

@@ -272,6 +272,9 @@ it('explaining a route reveals no setting and no secret of a connection', () => 
       connector: 'sandbox',
       circuit: Circuit.CLOSED,
       available: true,
+      retired: false,
+      accountIds: [],
+      secrets: [],
     },
   });
 });

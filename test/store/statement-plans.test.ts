@@ -76,8 +76,8 @@ beforeAll(async () => {
     from: undefined,
     before: undefined,
   };
-  await listRecordedPayments(collector, { accountId: undefined, sinceMs: 0 }, undefined);
-  await listRecordedPayments(collector, { accountId: ACCOUNT_ONE, sinceMs: 0 }, undefined);
+  await listRecordedPayments(collector, { accountId: undefined, since: undefined }, undefined);
+  await listRecordedPayments(collector, { accountId: ACCOUNT_ONE, since: undefined }, undefined);
   await findPaymentsByReference(collector, all, ['scripted'], 'one');
   const result = { responseStatus: 200, error: undefined, retryInS: undefined };
   const delivery = { id: claim.paymentId, attempts: 1, leasedUntil: '2026-01-31T09:08:07.000001Z' };
@@ -122,7 +122,7 @@ it.each(['find_due_transactions', 'find_unaskable_attempts'])(
 it('the statements that read stored payments to route them again find them by indexes on ids', async () => {
   expect(await planOf('list_newest_attempts')).toContain('transaction_by_id');
   expect(await planOf('list_newest_attempts_of_account')).toMatch(/transaction_by_id|transaction_pkey/);
-  expect(await planOf('read_recorded_payments')).toMatch(/payment_pkey[\s\S]*transaction_payment/);
+  expect(await planOf('read_recorded_payments')).toContain('payment_pkey');
 });
 
 it.each(['read_payment_state', 'find_own_transaction', 'read_found_payments'])(

@@ -902,6 +902,14 @@ export type Connection = {
   readonly circuit: ConnectionCircuit;
   /** true if payments are sent without a trial (UNGUARDED or CLOSED). Unavailable targets come last. */
   readonly available: boolean;
+  /** true if it gets no payments; captures, cancels, refunds and look-ups go on. */
+  readonly retired: boolean;
+  /** The accounts whose payments may go there; empty for every account. */
+  readonly account_ids: readonly string[];
+  /** Number of payments there whose outcome is unknown, including requests in progress; counted up to 10,000 over all connections. Only in ListConnections. */
+  readonly open_outcomes?: number | null;
+  /** The secrets that its connector has. Only in ListConnections. */
+  readonly secrets?: readonly ConnectionSecret[];
 };
 
 /**
@@ -976,6 +984,20 @@ export type ConnectionData = {
   readonly id: string;
   /** Name of the connection in the operator's catalogue. */
   readonly name: string | null;
+};
+
+/** A secret of a connection, without its value. */
+export type ConnectionSecret = {
+  /** The name, such as api_key. */
+  readonly name: string;
+  /** STORED, ENVIRONMENT or MISSING. A stored secret is used instead of the environment's. The connector's form says whether a connection needs it. */
+  readonly source: string;
+  /** When a stored secret was set; null for another. */
+  readonly set_at: string | null;
+  /** Who set a stored secret, as in the audit log; "" for another. */
+  readonly actor: string;
+  /** Until when the value that a stored secret replaced verifies notifications; null if there is none. */
+  readonly previous_until: string | null;
 };
 
 /** A setting or a secret of a connection. */
@@ -2050,7 +2072,7 @@ export type Problem = {
   /** What is wrong. It never repeats a value of the request. */
   readonly detail: string;
   /** The reason. Base decisions on this field. */
-  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "DISPUTE_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "CATALOGUE_INVALID" | "SECRET_MISSING" | "VERSION_CHANGED" | "CONFIGURED_BY_FILE" | "CONNECTION_REPOINTED" | "CONNECTION_IN_USE" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
+  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "DISPUTE_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "CATALOGUE_INVALID" | "SECRET_MISSING" | "VERSION_CHANGED" | "CONFIGURED_BY_FILE" | "CONNECTION_REPOINTED" | "CREDENTIALS_REFUSED" | "CONNECTION_IN_USE" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
   /** A line for each faulty field, or `detail` alone. */
   readonly messages: readonly string[];
   /** The faulty fields; empty if the refusal is not about a field. */
@@ -2240,6 +2262,32 @@ export type RoutingRulesCondition = {
   readonly name: string | null;
   /** Description of the route. */
   readonly description: string | null;
+};
+
+export type SetConnectionSecretRequest = {
+  /** The secret. It is stored encrypted. */
+  readonly value: string;
+  /** Seconds for which notifications signed with the replaced value are still accepted; a day when absent. 0 deletes that value at once. */
+  readonly keep_previous_s?: number | null;
+  /** false stores the secret without asking the provider whether it accepts it; true when absent. Secrets that only verify notifications cannot be tested. */
+  readonly test?: boolean | null;
+  /** The connection as it will be published, to test its secrets before. Only for an id that is not in force. */
+  readonly connection?: ConnectionConfigInput | null;
+  /** true confirms that the secret belongs to the same account, if the provider cannot be asked for it. */
+  readonly confirm_same_account?: boolean | null;
+};
+
+export type SetConnectionSecretResponse = {
+  /** When the secret was stored. */
+  readonly set_at: string;
+  /** Who stored it, as in the audit log. */
+  readonly actor: string;
+  /** Until when notifications signed with the replaced value are accepted; null if no value was replaced. */
+  readonly previous_until: string | null;
+  /** Whether the provider was asked, and accepted the credentials. */
+  readonly tested: boolean;
+  /** The account, as the provider names it; "" if it was not asked or did not tell. */
+  readonly provider_account: string;
 };
 
 /** Data about stored credentials (credentials on file) for the card schemes. */
@@ -2813,6 +2861,14 @@ export type Operations = {
   readonly listConnectors: { readonly request: Record<never, never>; readonly response: ListConnectorsResponse };
   /** Asks a provider whether it accepts a connection's credentials, without moving money. Needs a key of OPERATOR_KEYS. At most four tests run at once in a process, and each takes 10 seconds at most. */
   readonly testConnection: { readonly request: TestConnectionRequest; readonly response: TestConnectionResponse };
+  /**
+   * Stores a secret of a connection, or replaces it. Every replica uses it within two seconds, without a restart and without a new version of the catalogue; calls in flight finish with the value that they started with. Keep the old value valid at the provider until then. No call returns a secret.
+   *
+   * The secret must belong to the account for which the connection's id stands: open payments are looked up there. Otherwise the call is refused with CONNECTION_REPOINTED, and with CREDENTIALS_REFUSED if the provider does not accept the credentials; the value stored before then stays in force. Repeating the call changes nothing.
+   */
+  readonly setConnectionSecret: { readonly request: SetConnectionSecretRequest & { readonly connection_id: string; readonly name: string }; readonly response: SetConnectionSecretResponse };
+  /** Deletes a stored secret with the value that it replaced. Refused with SECRET_MISSING while a connection in force needs it. A secret of the environment is used again. */
+  readonly deleteConnectionSecret: { readonly request: { readonly connection_id: string; readonly name: string }; readonly response: undefined };
   /** Adds a customer. With the header `x-idempotency-key`, a retry gets the first response again; without the header, the unique `merchant_customer_id` prevents a second customer. */
   readonly createCustomer: { readonly request: CreateCustomerRequest; readonly response: Customer };
   /** Finds a customer by the merchant's own identifier. */
@@ -2831,7 +2887,7 @@ export type Operations = {
    * Every dispute that existed when the first page was read is listed exactly once, even if others are opened while you read.
    */
   readonly listDisputes: { readonly request: { readonly payment_id?: string; readonly status?: DisputeStatus; readonly opened_from?: string; readonly opened_to?: string; readonly page_size?: number; readonly page_token?: string }; readonly response: readonly Dispute[] };
-  /** Lists the connections of the current catalogue, in the catalogue's order, with their health as seen by this replica. */
+  /** Lists the connections of the current catalogue, in the catalogue's order, with their health as seen by this replica. A key of OPERATOR_READ_KEYS suffices. */
   readonly listConnections: { readonly request: Record<never, never>; readonly response: ListConnectionsResponse };
   /**
    * Explains which route and targets a payment would take now, and why it would not take the earlier routes. Sends nothing, and neither reads nor writes the database.
@@ -2894,6 +2950,8 @@ export const OPERATIONS = {
   listCatalogueVersions: {"verb":"GET","path":"/v1/catalogue/versions","query":["page_size","before"],"hasBody":false,"takesKey":false},
   listConnectors: {"verb":"GET","path":"/v1/connectors","query":[],"hasBody":false,"takesKey":false},
   testConnection: {"verb":"POST","path":"/v1/connections/test","query":[],"hasBody":true,"takesKey":false},
+  setConnectionSecret: {"verb":"PUT","path":"/v1/connections/{connection_id}/secrets/{name}","query":[],"hasBody":true,"takesKey":false},
+  deleteConnectionSecret: {"verb":"DELETE","path":"/v1/connections/{connection_id}/secrets/{name}","query":[],"hasBody":false,"takesKey":false},
   createCustomer: {"verb":"POST","path":"/v1/customers","query":[],"hasBody":true,"takesKey":true},
   findCustomer: {"verb":"GET","path":"/v1/customers","query":["merchant_customer_id"],"hasBody":false,"takesKey":false},
   getCustomer: {"verb":"GET","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},

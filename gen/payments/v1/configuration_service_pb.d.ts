@@ -5,7 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Catalogue, ConnectionConfig, PaymentMethodType, Route } from "./catalogue_pb.js";
-import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
+import type { EmptySchema, Timestamp, Value } from "@bufbuild/protobuf/wkt";
 import type { Decimal } from "../../google/type/decimal_pb.js";
 
 /**
@@ -924,6 +924,139 @@ export declare type TestConnectionResponse = Message<"payments.v1.TestConnection
 export declare const TestConnectionResponseSchema: GenMessage<TestConnectionResponse>;
 
 /**
+ * @generated from message payments.v1.SetConnectionSecretRequest
+ */
+export declare type SetConnectionSecretRequest = Message<"payments.v1.SetConnectionSecretRequest"> & {
+  /**
+   * The id of a connection. It may be one that is yet to be published: its secrets are deleted after a day if it is not.
+   *
+   * @generated from field: string connection_id = 1;
+   */
+  connectionId: string;
+
+  /**
+   * The name in the connector's form, such as api_key.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The secret. It is stored encrypted.
+   *
+   * @generated from field: string value = 3;
+   */
+  value: string;
+
+  /**
+   * Seconds for which notifications signed with the replaced value are still accepted; a day when absent. 0 deletes that
+   * value at once.
+   *
+   * @generated from field: optional int32 keep_previous_s = 4;
+   */
+  keepPreviousS?: number | undefined;
+
+  /**
+   * false stores the secret without asking the provider whether it accepts it; true when absent. Secrets that only verify
+   * notifications cannot be tested.
+   *
+   * @generated from field: optional bool test = 5;
+   */
+  test?: boolean | undefined;
+
+  /**
+   * The connection as it will be published, to test its secrets before. Only for an id that is not in force.
+   *
+   * @generated from field: payments.v1.ConnectionConfig connection = 6;
+   */
+  connection?: ConnectionConfig | undefined;
+
+  /**
+   * true confirms that the secret belongs to the same account, if the provider cannot be asked for it.
+   *
+   * @generated from field: bool confirm_same_account = 7;
+   */
+  confirmSameAccount: boolean;
+};
+
+/**
+ * Describes the message payments.v1.SetConnectionSecretRequest.
+ * Use `create(SetConnectionSecretRequestSchema)` to create a new message.
+ */
+export declare const SetConnectionSecretRequestSchema: GenMessage<SetConnectionSecretRequest>;
+
+/**
+ * @generated from message payments.v1.SetConnectionSecretResponse
+ */
+export declare type SetConnectionSecretResponse = Message<"payments.v1.SetConnectionSecretResponse"> & {
+  /**
+   * When the secret was stored.
+   *
+   * @generated from field: google.protobuf.Timestamp set_at = 1;
+   */
+  setAt?: Timestamp | undefined;
+
+  /**
+   * Who stored it, as in the audit log.
+   *
+   * @generated from field: string actor = 2;
+   */
+  actor: string;
+
+  /**
+   * Until when notifications signed with the replaced value are accepted; null if no value was replaced.
+   *
+   * @generated from field: optional google.protobuf.Timestamp previous_until = 3;
+   */
+  previousUntil?: Timestamp | undefined;
+
+  /**
+   * Whether the provider was asked, and accepted the credentials.
+   *
+   * @generated from field: bool tested = 4;
+   */
+  tested: boolean;
+
+  /**
+   * The account, as the provider names it; "" if it was not asked or did not tell.
+   *
+   * @generated from field: string provider_account = 5;
+   */
+  providerAccount: string;
+};
+
+/**
+ * Describes the message payments.v1.SetConnectionSecretResponse.
+ * Use `create(SetConnectionSecretResponseSchema)` to create a new message.
+ */
+export declare const SetConnectionSecretResponseSchema: GenMessage<SetConnectionSecretResponse>;
+
+/**
+ * @generated from message payments.v1.DeleteConnectionSecretRequest
+ */
+export declare type DeleteConnectionSecretRequest = Message<"payments.v1.DeleteConnectionSecretRequest"> & {
+  /**
+   * The id of a connection.
+   *
+   * @generated from field: string connection_id = 1;
+   */
+  connectionId: string;
+
+  /**
+   * The name of the secret.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message payments.v1.DeleteConnectionSecretRequest.
+ * Use `create(DeleteConnectionSecretRequestSchema)` to create a new message.
+ */
+export declare const DeleteConnectionSecretRequestSchema: GenMessage<DeleteConnectionSecretRequest>;
+
+/**
  * The operators' configuration: connections, routes and payment method types, changed at run time. Every call needs the
  * header (gRPC: metadata) `operator-key`. A key of OPERATOR_READ_KEYS may read, and may check a change with
  * `validate_only`.
@@ -931,7 +1064,7 @@ export declare const TestConnectionResponseSchema: GenMessage<TestConnectionResp
  * A published version never changes. `expected_version` and the versions make every call safe to repeat.
  *
  * Errors are the same as PaymentService's, and CATALOGUE_INVALID, VERSION_CHANGED, CONFIGURED_BY_FILE,
- * CONNECTION_REPOINTED, CONNECTION_IN_USE and SECRET_MISSING.
+ * CONNECTION_REPOINTED, CONNECTION_IN_USE, SECRET_MISSING and CREDENTIALS_REFUSED.
  *
  * @generated from service payments.v1.ConfigurationService
  */
@@ -987,6 +1120,33 @@ export declare const ConfigurationService: GenService<{
     methodKind: "unary";
     input: typeof TestConnectionRequestSchema;
     output: typeof TestConnectionResponseSchema;
+  },
+  /**
+   * Stores a secret of a connection, or replaces it. Every replica uses it within two seconds, without a restart and
+   * without a new version of the catalogue; calls in flight finish with the value that they started with. Keep the old
+   * value valid at the provider until then. No call returns a secret.
+   *
+   * The secret must belong to the account for which the connection's id stands: open payments are looked up there.
+   * Otherwise the call is refused with CONNECTION_REPOINTED, and with CREDENTIALS_REFUSED if the provider does not accept
+   * the credentials; the value stored before then stays in force. Repeating the call changes nothing.
+   *
+   * @generated from rpc payments.v1.ConfigurationService.SetConnectionSecret
+   */
+  setConnectionSecret: {
+    methodKind: "unary";
+    input: typeof SetConnectionSecretRequestSchema;
+    output: typeof SetConnectionSecretResponseSchema;
+  },
+  /**
+   * Deletes a stored secret with the value that it replaced. Refused with SECRET_MISSING while a connection in force
+   * needs it. A secret of the environment is used again.
+   *
+   * @generated from rpc payments.v1.ConfigurationService.DeleteConnectionSecret
+   */
+  deleteConnectionSecret: {
+    methodKind: "unary";
+    input: typeof DeleteConnectionSecretRequestSchema;
+    output: typeof EmptySchema;
   },
 }>;
 

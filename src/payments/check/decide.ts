@@ -150,6 +150,8 @@ export function lookedUp(found: Found): TransactionRow {
 
 /** Delay from an expiry to the last check, so that a payment made at the last moment is not reported as expired. */
 const GRACE_MS = 30_000;
+/** Time in which a key without a response is in progress, while look-ups do not know the outcome. */
+const IN_PROGRESS_MS = 30_000;
 
 /** Returns true for the last check within a payer's time, after which the provider closes an unfinished payment. */
 export function isLastCheck(found: Found, { hasLookUp }: Pick<CheckTerms, 'hasLookUp'>): boolean {
@@ -205,9 +207,7 @@ function decideOutcome(found: Found, reported: Outcome, terms: CheckTerms): Deci
   }
   const isLast = isLastCheck(found, terms);
   const outcome = terms.hasLookUp ? reported : withoutLookUp(reported, found, isLast);
-  // An operation, or an attempt at a provider without a look-up, gets its response here: PENDING while the outcome is
-  // unknown. Any other attempt gets its response once the outcome is known; until then its key is in progress.
-  const mustRespond = transaction.awaitsResponse && (isOperation(transaction.type) || !terms.hasLookUp);
+  const mustRespond = transaction.awaitsResponse && mayRespondPending(transaction, terms);
   const pauseS = nextPauseS(found, terms);
   if (!mustRespond && isNothingNew(outcome, found, isLast)) {
     // Without a look-up, no query went unanswered.
@@ -222,6 +222,15 @@ function decideOutcome(found: Found, reported: Outcome, terms: CheckTerms): Deci
   } as const;
   const again = reportsMore(reported, transaction);
   return { kind: 'write', learned, report, checkInS: undefined, again };
+}
+
+/**
+ * Returns true if a request whose process died gets its response although the outcome is unknown: PENDING. An attempt's
+ * look-up mostly knows the outcome at once, and is given half a minute, in which its key is in progress. Some providers
+ * never prove that a lost attempt was not made.
+ */
+function mayRespondPending({ type, ageMs }: TransactionRow, { hasLookUp }: CheckTerms): boolean {
+  return isOperation(type) || !hasLookUp || ageMs >= IN_PROGRESS_MS;
 }
 
 function endedDisputes({ transactions }: Found, reported: Outcome): readonly Dispute[] {

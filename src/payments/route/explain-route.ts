@@ -154,7 +154,7 @@ export function describeConnection(
   signals: Signals,
   health: CircuitStates,
 ): Connection {
-  const { id, name, providerId, connector } = definition;
+  const { id, name, providerId, connector, retired, accountIds } = definition;
   const known = health.get(id);
   const circuit = known ? Connection_Circuit[known.state()] : Connection_Circuit.UNGUARDED;
   return create(ConnectionSchema, {
@@ -164,5 +164,7 @@ export function describeConnection(
     connector,
     circuit,
     available: signals.isAvailable(id),
+    retired,
+    accountIds,
   });
 }

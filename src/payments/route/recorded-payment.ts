@@ -21,8 +21,6 @@ export type RecordedPayment = {
   readonly payment: Payment;
   /** As stored, so that SPLIT draws the same. */
   readonly idempotencyKey: string;
-  /** The connection of its first attempt. */
-  readonly connectionId: string;
   /** false: an authorization only. */
   readonly capture: boolean;
   /** The kind of its method; undefined if unknown. */
@@ -73,14 +71,14 @@ function requestOf(recorded: RecordedPayment, createdAt: Timestamp, sentBy: Capa
 type MethodInit = Exclude<MessageInitShape<typeof PaymentMethodInputSchema>, Message>;
 
 function methodOf(
-  { payment, capture, methodKind, connectionId }: RecordedPayment,
+  { payment, capture, methodKind }: RecordedPayment,
   createdAt: Timestamp,
   connections: Capable,
 ): MethodInit {
   const { type = '', paymentMethodDetail } = payment.paymentMethod ?? {};
   const kind = paymentMethodDetail?.kind;
   const vaultedToken = sentToken(payment);
-  const local = connections.get(connectionId)?.capabilities.localMethods[type];
+  const local = connections.get(firstConnection(payment))?.capabilities.localMethods[type];
   const defaultMs = local && expiryOf(local, undefined, timestampMs(createdAt));
   /** Returns the expiry that the merchant asked for: one that is not the default. */
   const expiry = (expiresAt: Timestamp | undefined) =>
@@ -118,6 +116,11 @@ function methodOf(
   }
 }
 
+/** Returns the id of the connection of a payment's first attempt. */
+function firstConnection({ transactionsHistory: [first] }: Payment): string {
+  return first?.connectionData?.id ?? '';
+}
+
 /** Returns the stored method that a payment was made with; '' if there was none, or it was stored by this payment. */
 function sentToken({ paymentMethod }: Payment): string {
   const { vaultedToken = '', vaultOnSuccess, paymentMethodDetail } = paymentMethod ?? {};
@@ -138,12 +141,9 @@ function given(message: Message): Record<string, string> {
 }
 
 /** An enrolled wallet went to the only connection that can charge it: the one that enrolled it. */
-function enrolledWhereItWent(
-  method: RequestedMethod,
-  { payment, connectionId }: RecordedPayment,
-): RequestedMethod {
+function enrolledWhereItWent(method: RequestedMethod, { payment }: RecordedPayment): RequestedMethod {
   const isEnrolled = method.by === 'wallet' && sentToken(payment) !== '';
-  return isEnrolled ? { ...method, enrolled: { at: connectionId, token: '' } } : method;
+  return isEnrolled ? { ...method, enrolled: { at: firstConnection(payment), token: '' } } : method;
 }
 
 const WHOLE_IIN = 8;

@@ -92,6 +92,8 @@ export type NewSecret = SecretChange & {
   readonly keepPreviousS: number;
   /** The connection is in force. */
   readonly isInForce: boolean;
+  /** The same value is stored already, and stays. */
+  readonly isKept: boolean;
   /** The account to store; undefined as long as none is known. */
   readonly account: ConnectionAccount | undefined;
 };
@@ -117,11 +119,13 @@ const SAVE_ACCOUNT = `
  * @returns false if the revision is another one, in which case nothing is stored.
  */
 export function storeSecret(database: Database, secret: NewSecret): Promise<boolean> {
-  const { connectionId, name, id, sealed, actor, keepPreviousS, isInForce, account } = secret;
+  const { connectionId, name, id, sealed, actor, keepPreviousS, isInForce, isKept, account } = secret;
   return changeSecrets(database, secret, async (run) => {
-    await run(FORGET_PREVIOUS, [connectionId, name, keepPreviousS]);
-    await run(MAKE_PREVIOUS, [connectionId, name, keepPreviousS]);
-    await run(INSERT, [connectionId, name, id, sealed, actor, isInForce]);
+    if (!isKept) {
+      await run(FORGET_PREVIOUS, [connectionId, name, keepPreviousS]);
+      await run(MAKE_PREVIOUS, [connectionId, name, keepPreviousS]);
+      await run(INSERT, [connectionId, name, id, sealed, actor, isInForce]);
+    }
     if (!account) return;
     const { identity, laterIdentities, providerAccount } = account;
     await run(SAVE_ACCOUNT, [connectionId, identity, laterIdentities, providerAccount]);

@@ -12,8 +12,6 @@ export type StoredRoute = {
   readonly idempotencyKey: string;
   /** true: the payer's personal data was erased from the record. */
   readonly isErased: boolean;
-  /** The connection of the first attempt. */
-  readonly connectionId: string;
   /** false: an authorization only. */
   readonly capture: boolean;
   /** The kind of the payment's method. */
@@ -26,8 +24,8 @@ export type StoredRoute = {
 export type RecordedSearch = {
   /** Only this account's payments, a UUID; undefined for all accounts. */
   readonly accountId: string | undefined;
-  /** Leaves out the payments that were made earlier, in milliseconds since the epoch. */
-  readonly sinceMs: number;
+  /** Leaves out the payments that were made earlier than this time, such as 2026-01-31T09:08:07.000001Z. */
+  readonly since: string | undefined;
 };
 
 /** A page of payments. */
@@ -39,6 +37,7 @@ export type RecordedPage = {
 
 /** Maximum number of attempts behind one page. */
 const PAGE = 100;
+const CLOCK_MS = 60_000;
 /** Later than every id. */
 const LAST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
@@ -46,25 +45,28 @@ const LAST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 const newest = (name: string, where: string) => ({
   name,
   text: `
-    SELECT t.account_id AS "accountId", t.payment_id AS id, t.id AS "attemptId" FROM transaction t
+    SELECT t.account_id AS "accountId", t.payment_id AS id, t.id AS "attemptId", t.capture, t.method_kind AS "methodKind",
+      t.merchant_reference AS "merchantReference"
+    FROM transaction t
     WHERE ${where} t.id < $1::uuid AND t.parent_id IS NULL ORDER BY t.id DESC LIMIT ${PAGE}`,
 });
 const NEWEST = newest('list_newest_attempts', IN_ACCOUNTS);
 const NEWEST_OF_ACCOUNT = newest('list_newest_attempts_of_account', 'account_id = $2 AND');
 
-// By key: otherwise the planner would read all payments of the account.
+// By key: otherwise the planner would read all payments since the time.
 const READ = {
   name: 'read_recorded_payments',
   text: `
-    SELECT DISTINCT ON (p.id) p.id, p.record, p.idempotency_key AS "idempotencyKey",
-      p.personal_data_erased_at IS NOT NULL AS "isErased", t.connection_id AS "connectionId", t.capture,
-      t.method_kind AS "methodKind", t.merchant_reference AS "merchantReference"
+    SELECT p.id, p.record, p.idempotency_key AS "idempotencyKey", p.personal_data_erased_at IS NOT NULL AS "isErased"
     FROM (SELECT * FROM payment WHERE account_id = $1 AND id = ANY ($2::uuid[]) OFFSET 0) p
-    JOIN transaction t ON t.account_id = $1 AND t.payment_id = p.id AND t.parent_id IS NULL
-    ORDER BY p.id, t.created_at, t.id`,
+    WHERE p.created_at >= $3::timestamptz`,
 };
 
-type Attempt = Due & { readonly attemptId: string };
+type Payment = Pick<StoredRoute, 'id' | 'record' | 'idempotencyKey' | 'isErased'>;
+
+/** An attempt with what all attempts of a payment have in common. */
+type Attempt = Due &
+  Pick<StoredRoute, 'capture' | 'methodKind' | 'merchantReference'> & { readonly attemptId: string };
 
 /**
  * Reads a page of the newest payments. A payment with several attempts may be on several pages.
@@ -73,26 +75,32 @@ type Attempt = Due & { readonly attemptId: string };
  */
 export async function listRecordedPayments(
   database: Database,
-  { accountId, sinceMs }: RecordedSearch,
+  { accountId, since = '-infinity' }: RecordedSearch,
   after: string | undefined,
 ): Promise<RecordedPage> {
   const before = after ?? LAST;
   const found =
     accountId === undefined
-      ? await searchAccounts<Attempt>(database, NEWEST, [before])
-      : (await database.query<Attempt>(NEWEST_OF_ACCOUNT, [before, accountId])).rows;
-  const newestFirst = found.toSorted((a, b) => (a.attemptId < b.attemptId ? 1 : -1)).slice(0, PAGE);
-  // Not in the statement, whose plan would then depend on the range.
-  const first = firstIdAt(sinceMs);
+      ? await searchAccounts<Nullable<Attempt>>(database, NEWEST, [before])
+      : (await database.query<Nullable<Attempt>>(NEWEST_OF_ACCOUNT, [before, accountId])).rows;
+  const newestFirst = found
+    .map((attempt) => withoutNulls<Attempt>(attempt))
+    .toSorted((a, b) => (a.attemptId < b.attemptId ? 1 : -1))
+    .slice(0, PAGE);
+  // Not in the statement, whose plan would then depend on the range. The id's clock may differ from the payment's time.
+  const first = firstIdAt((Date.parse(since) || 0) - CLOCK_MS);
   const attempts = newestFirst.filter(({ attemptId }) => attemptId >= first);
-  const payments = await takeByAccount(attempts, async (ofAccount, own) => {
-    const ids = [...new Set(own.map(({ id }) => id))];
-    return (await database.query<Nullable<StoredRoute>>(READ, [ofAccount, ids])).rows;
+  const byId = new Map(attempts.map((attempt) => [attempt.id, attempt]));
+  const payments = await takeByAccount([...byId.values()], async (ofAccount, own) => {
+    return (await database.query<Payment>(READ, [ofAccount, own.map(({ id }) => id), since])).rows;
   });
-  const byId = new Map(payments.map((one) => [one.id, withoutNulls<StoredRoute>(one)]));
+  const read = new Map(payments.map((payment) => [payment.id, payment]));
   return {
-    // Newest first again, each once.
-    payments: [...new Set(attempts.map(({ id }) => id))].flatMap((id) => byId.get(id) ?? []),
+    // Newest first again.
+    payments: [...byId.values()].flatMap(({ id, capture, methodKind, merchantReference }) => {
+      const payment = read.get(id);
+      return payment ? [{ ...payment, capture, methodKind, merchantReference }] : [];
+    }),
     next: attempts.length < PAGE ? undefined : attempts.at(-1)?.attemptId,
   };
 }

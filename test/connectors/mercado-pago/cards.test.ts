@@ -157,24 +157,32 @@ describe('a card without its security code', () => {
     expect(under.fake.requests).toEqual([]);
   });
 
-  it('it is charged if the account takes payments without a security code', async () => {
+  it.each([
+    ['SUBSCRIPTION', 'merchant'],
+    ['CARD_ON_FILE', 'customer'],
+  ])('it is charged if the account takes payments without a security code: %s', async (reason, initiator) => {
     const stored = await openMercadoPago(SECRETS, { without_security_code: true });
     stored.fake.takeNoCode();
     const storedCredentials = create(StoredCredentialsSchema, {
-      ...{ reason: 'SUBSCRIPTION', usage: 'USED', networkTransactionId: '016150703802094' },
+      ...{ reason, usage: 'USED', networkTransactionId: '016150703802094' },
     });
     expect(await stored.connection.pay(withoutCode({ storedCredentials }))).toMatchObject({
       kind: 'approved',
     });
     expect([...stored.fake.payments.values()]).toMatchObject([
       {
-        point_of_interaction: { transaction_data: { storage: 'stored', transaction_initiator: 'merchant' } },
+        point_of_interaction: { transaction_data: { storage: 'stored', transaction_initiator: initiator } },
         forward_data: { network_transaction_data: { network_transaction_id: '016150703802094' } },
       },
     ]);
     expect(JSON.stringify([...stored.fake.tokens.values()])).not.toContain('security_code');
     await stored.close();
   });
+});
+
+it('a soft descriptor is cut to 13 characters, the shortest limit of Mercado Pago', async () => {
+  await approved(attemptBy('APRO', { softDescriptor: 'ABCDEFGHIJKLMNOP' }));
+  expect(payment()).toMatchObject({ statement_descriptor: 'ABCDEFGHIJKLM' });
 });
 
 describe('an answer about a card that is lost', () => {

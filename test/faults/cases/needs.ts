@@ -3,7 +3,6 @@ import type { Case } from './case.ts';
 
 const CARDS: readonly Ability[] = ['cards'];
 const LOOKED_UP: readonly Ability[] = ['cards', 'look_ups'];
-const NEVER_SENT: readonly Ability[] = ['cards', 'lost_charges'];
 const FOUND_OR_NOT: readonly Ability[] = [...LOOKED_UP, 'lost_charges'];
 
 /**
@@ -12,17 +11,12 @@ const FOUND_OR_NOT: readonly Ability[] = [...LOOKED_UP, 'lost_charges'];
  */
 export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[]])[] = [
   ['a group of', ['cards', 'groups']],
-  ['killed after the claim, before sending', NEVER_SENT],
   ['killed in recovery: closing', FOUND_OR_NOT],
   ['killed in recovery: postponing', FOUND_OR_NOT],
   ['killed in recovery', LOOKED_UP],
   ['provider: hang, reset, 5xx, before the charge', FOUND_OR_NOT],
   ['provider: a charge that was lost', LOOKED_UP],
   ['look-ups: ', LOOKED_UP],
-  ['tokens: killed before the claim', NEVER_SENT],
-  ['tokens: killed after the claim', NEVER_SENT],
-  ['two replicas: one killed', NEVER_SENT],
-  ['steady load: killed', NEVER_SENT],
   ['two replicas: one stopped past its lease', LOOKED_UP],
   ['a replica’s clock ten days ahead', ['cards', 'authorizations', 'redirects']],
   ['failover: killed between the first’s decline', FOUND_OR_NOT],

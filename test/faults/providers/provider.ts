@@ -19,7 +19,7 @@ export const ABILITIES = {
   late_payers: 'it lets nobody pay at a page that was closed',
   codes: 'it makes no codes',
   code_closings: 'it closes no code that can still be paid',
-  lost_charges: 'a lost charge that it does not find stays unknown, and so does its key if its sender died',
+  lost_charges: 'a lost charge that it does not find stays unknown',
   lost_codes: 'the lost creation of a code that it does not find stays unknown',
   late_codes: 'it lets nobody pay a code that has run out',
   transfers: 'it takes no transfer of another amount',
