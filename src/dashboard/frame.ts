@@ -44,6 +44,7 @@ export const FRAME_HEADERS: Readonly<Record<string, string>> = {
 const SECTIONS = [
   ['', 'Overview'],
   ['/payments', 'Payments'],
+  ['/disputes', 'Disputes'],
   ['/export', 'Export'],
   ['/catalogue', 'Catalogue'],
   ['/route', 'Route'],

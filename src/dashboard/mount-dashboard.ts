@@ -21,6 +21,8 @@ import type { ConfigurationPageDeps } from './configuration.ts';
 import { CONNECTION_PATH } from './connection-editor.ts';
 import { connectionPage, deleteSecret, submittedConnection } from './connection-page.ts';
 import { DELETE_SECRET_PATH } from './connection-state.ts';
+import { disputePage, saveNote } from './dispute-page.ts';
+import { disputesPage, openDisputes } from './disputes-page.ts';
 import { editorPage, submittedPage } from './editor.ts';
 import { type ExportPageDeps, exportPage, mountExportFiles } from './export-page.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';
@@ -108,6 +110,9 @@ function mountVisits(pages: ReturnType<typeof visits>, deps: DashboardDeps): voi
   pages.post('/webhooks/:account/:webhook/redeliver-failed', 'operate', (visit) =>
     deliverFailedAgain(deps.webhooks, visit),
   );
+  pages.get('/disputes', () => disputesPage(deps.database));
+  pages.get('/disputes/:account/:dispute', (visit) => disputePage(deps.database, visit));
+  pages.post('/disputes/:account/:dispute/note', 'operate', (visit) => saveNote(deps.database, visit));
   const routes = { ...deps, catalogue: () => deps.opened().catalogue };
   pages.get('/route', (visit) => routeForm(routes, visit));
   pages.post('/route', 'read', (visit) => explainedRoute(routes, visit));
@@ -228,13 +233,14 @@ const MAX_OPEN_SHOWN = 10;
 const MAX_COUNTED = 10_000;
 
 async function overview({ database, opened, connections }: DashboardDeps): Promise<Page> {
-  const [recent, records, openAttempts, open, webhooks, pending] = await Promise.all([
+  const [recent, records, openAttempts, open, webhooks, pending, disputes] = await Promise.all([
     countRecentAttempts(database),
     listRecentRecords(database),
     listOldestOpenAttempts(database, MAX_OPEN_SHOWN),
     countOpenAttempts(database, MAX_COUNTED),
     listTroubledWebhooks(database, MAX_OPEN_SHOWN),
     countPendingDeliveries(database, MAX_COUNTED + 1),
+    openDisputes(database),
   ]);
   const { catalogue, health } = opened();
   const circuits = catalogue.connections.flatMap(({ id, name }) => {
@@ -252,6 +258,7 @@ async function overview({ database, opened, connections }: DashboardDeps): Promi
     openAttempts,
     unaskable: unaskableOf(open, connections()),
     webhooks,
+    disputes,
     pending: { count: Math.min(pending, MAX_COUNTED), isMore: pending > MAX_COUNTED },
     missing: missingNodes(database),
     now: new Date(),

@@ -1,5 +1,6 @@
 import { type Payment, type Transaction, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { UnaskableOutcomes } from '#src/payments/check/open-outcomes.ts';
+import type { StoredDispute } from '#src/store/tables/disputes.ts';
 import {
   MAX_RECENT_ATTEMPTS,
   MAX_RECENT_PAYMENTS,
@@ -8,6 +9,7 @@ import {
   type TroubledWebhook,
 } from '#src/store/tables/open-work.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { groupOf, MAX_OPEN_DISPUTES } from './disputes-page.ts';
 import { DASHBOARD } from './frame.ts';
 import { badge, count, duration, percent, shortened, time } from './show.ts';
 import { stateOf, webhookAddress } from './webhook-page.ts';
@@ -24,6 +26,8 @@ export type Overview = {
   /** Unknown outcomes that this replica cannot look up. */
   readonly unaskable: readonly UnaskableOutcomes[];
   readonly webhooks: readonly TroubledWebhook[];
+  /** Open disputes, at most MAX_OPEN_DISPUTES. */
+  readonly disputes: readonly Pick<StoredDispute, 'status' | 'respondBy'>[];
   /** Number of deliveries still due; `isMore` is true if there are more than `count`. */
   readonly pending: { readonly count: number; readonly isMore: boolean };
   /** Says which accounts are missing, because their database node does not work. */
@@ -68,6 +72,7 @@ ${tile('Attempts', count(total(all)), spanOf(recent, all))}
 ${tile('Approved', percent(all.approved, decided(all)), `${count(all.approved)} of ${count(decided(all))}`)}
 ${tile('Unknown outcomes', count(open.count), open.count > 0 ? `oldest ${duration(open.oldestS)}` : 'none open', open.count > 0 ? 'open' : '')}
 ${tile('Circuits open', String(broken.length), `of ${circuits.length} guarded`, broken.length > 0 ? 'bad' : '')}
+${disputeTile(overview)}
 ${tile('Webhooks to deliver', `${count(overview.pending.count)}${overview.pending.isMore ? '+' : ''}`, 'waiting or due for a retry')}
 </div>
 <div class="columns">
@@ -102,7 +107,24 @@ function alarms({ missing, unaskable, webhooks }: Overview, broken: Overview['ci
   return html`<ul class="alarms">${told.slice(0, MAX_ROWS).map((text) => html`<li>${text}</li>`)}</ul>`;
 }
 
-function tile(name: string, value: string, more: string, tone = ''): Html {
+/** Counts the disputes that need a response, and says which are urgent. */
+function disputeTile({ disputes, now }: Overview): Html {
+  const of = (group: ReturnType<typeof groupOf>) =>
+    disputes.filter((one) => groupOf(one, now) === group).length;
+  const [unknown, overdue, soon] = [of('unknown'), of('overdue'), of('soon')];
+  const due = unknown + overdue + soon + of('later');
+  const told = [
+    overdue > 0 && `${overdue} overdue`,
+    soon > 0 && `${soon} within 7 days`,
+    unknown > 0 && `${unknown} without a date`,
+  ].filter(Boolean);
+  const more = html`<a href="${DASHBOARD}/disputes">${told.join(', ') || 'none is urgent'}</a>`;
+  const isMore = disputes.length === MAX_OPEN_DISPUTES;
+  const tone = overdue + unknown > 0 ? 'bad' : soon > 0 ? 'open' : '';
+  return tile('Disputes to answer', `${count(due)}${isMore ? '+' : ''}`, more, tone);
+}
+
+function tile(name: string, value: string, more: string | Html, tone = ''): Html {
   return html`<div class="tile ${tone}"><p class="name">${name}</p><p class="value">${value}</p><p class="quiet">${more}</p></div>`;
 }
 

@@ -181,9 +181,9 @@ export function sendPage(reply: FastifyReply, page: Page, session: Session | und
     .send(framed({ ...page, session }));
 }
 
-/** Returns the URL of the page that contains a form: for an action, the page of its payment, webhook or catalogue. */
+/** Returns the URL of the page that contains a form: for an action, the page of its payment, webhook, dispute or catalogue. */
 function pageOfForm(url: string): string {
-  return /^[^?]*\/(?:(?:payments|webhooks)\/[^/?]+\/[^/?]+|catalogue(?=\/))/.exec(url)?.[0] ?? url;
+  return /^[^?]*\/(?:(?:payments|webhooks|disputes)\/[^/?]+\/[^/?]+|catalogue(?=\/))/.exec(url)?.[0] ?? url;
 }
 
 function comeIn(url: string): Html {

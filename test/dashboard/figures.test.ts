@@ -30,7 +30,7 @@ const QUIET: Overview = {
     missing: [],
     unaskable: [],
   },
-  ...{ webhooks: [], pending: { count: 0, isMore: false }, now: new Date(0) },
+  ...{ disputes: [], webhooks: [], pending: { count: 0, isMore: false }, now: new Date(0) },
 };
 
 /** Returns the cells of the table under a heading of the overview. */

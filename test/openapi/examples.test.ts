@@ -176,6 +176,21 @@ it('a delivered event conforms to the OpenAPI document', async () => {
   expect(contract.schemaFaults('Event', all.at(-1)?.json)).toEqual([]);
 });
 
+it('a delivered event of a dispute has the dispute and its payment, and conforms to the OpenAPI document', async () => {
+  await send('POST', '/v1/webhooks', { url: receiver.url, events: ['dispute.opened'] });
+  const before = (await receiver.has(0)).length;
+  const { disputed } = await pay('disputed', { description: 'sandbox:dispute_after:0' });
+  const event = (await receiver.has(before + 1)).at(-1)?.json;
+  expect(contract.schemaFaults('Event', event)).toEqual([]);
+  expect(event).toMatchObject({
+    ...{ type: 'dispute', type_event: 'dispute.opened', sequence: 1 },
+    data: {
+      dispute: { payment_id: disputed, stage: 'CHARGEBACK', status: 'NEEDS_RESPONSE' },
+      payment: { id: disputed, status: 'IN_DISPUTE', transactions: { type: 'CHARGEBACK' } },
+    },
+  });
+});
+
 it('the check against the OpenAPI document finds the faults in a wrong response', () => {
   const operation = contract.find('GET', '/v1/payments/1');
   const seen = (status: number, text: string) => ({ status, headers: new Headers(), text });
