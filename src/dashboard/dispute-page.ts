@@ -10,7 +10,7 @@ import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { disputeAddress, disputedAmount, dueText } from './disputes-page.ts';
 import { DASHBOARD, notice } from './frame.ts';
 import type { Session } from './session.ts';
-import { badge, facts, money, shortened, time } from './show.ts';
+import { badge, disputeBadge, facts, money, shortened, time } from './show.ts';
 import type { Page, Reply, Visit } from './visit.ts';
 
 const MAX_NOTE = 1_000;
@@ -25,7 +25,7 @@ export async function disputePage(database: Database, visit: Visit): Promise<Pag
   const content = html`<p class="quiet"><a href="${DASHBOARD}/disputes">Disputes</a> / <code>${dispute.id}</code></p>
 ${visit.query('did') === 'note' ? notice('done', 'The note was saved.') : NOTHING}
 <div class="card"><div class="heading"><h1 class="amount">${disputedAmount(dispute)}</h1>
-<p>${badge(dispute.stage)} ${badge(dispute.status)}</p></div>
+<p>${badge(dispute.stage)} ${disputeBadge(dispute.status)}</p></div>
 <p>${wanted(dispute)}</p>
 ${facts([
   ['Respond by (UTC)', dueText(dispute, now)],

@@ -4,7 +4,7 @@ import { listAccountNames } from '#src/store/tables/accounts.ts';
 import { listOpenDisputes, MAX_DISPUTES, type StoredDispute } from '#src/store/tables/disputes.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD, missingNodes, notice } from './frame.ts';
-import { badge, duration, money, shortened, time } from './show.ts';
+import { badge, disputeBadge, duration, money, shortened, time } from './show.ts';
 import type { Page } from './visit.ts';
 
 /** Maximum number of open disputes that are shown and counted. */
@@ -91,7 +91,7 @@ function table(disputes: readonly StoredDispute[], names: ReadonlyMap<string, st
 function row(dispute: StoredDispute, account: string, now: Date): Html {
   return html`<tr><td class="nowrap">${dueText(dispute, now)}</td>
 <th scope="row" class="number"><a href="${disputeAddress(dispute)}">${disputedAmount(dispute)}</a></th>
-<td class="nowrap">${badge(dispute.stage)} ${badge(dispute.status)}</td>
+<td class="nowrap">${badge(dispute.stage)} ${disputeBadge(dispute.status)}</td>
 <td>${dispute.reason.toLowerCase().replaceAll('_', ' ')}</td>
 <td>${shortened(dispute.connectionId, 60)}</td>
 <td>${shortened(account, 40)}</td>
@@ -105,7 +105,7 @@ export function disputesOfPayment(disputes: readonly StoredDispute[]): Html {
     .slice(0, MAX_DISPUTES)
     .map(
       (one) =>
-        html`<li><a href="${disputeAddress(one)}">${disputedAmount(one)}</a> ${badge(one.stage)} ${badge(one.status)}</li>`,
+        html`<li><a href="${disputeAddress(one)}">${disputedAmount(one)}</a> ${badge(one.stage)} ${disputeBadge(one.status)}</li>`,
     );
   return html`<section class="card"><h2>Disputes</h2><ul>${rows}</ul></section>`;
 }
