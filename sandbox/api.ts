@@ -116,6 +116,8 @@ function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void
     return answerNow(reply, entry);
   });
 
+  api.get('/v1/account', async (request) => ({ object: 'account', id: readAccount(request) }));
+
   api.get<{ Querystring: { method?: unknown } }>('/v1/banks', async (request) =>
     listBanks(request.query.method),
   );
@@ -169,9 +171,13 @@ function readCall(request: FastifyRequest): Call {
   if (acquirer !== 'ONE' && acquirer !== 'TWO') {
     throw new ApiError(400, 'invalid_request', 'ONE or TWO', 'Sandbox-Acquirer');
   }
+  return { idempotencyKey, acquirer, account: readAccount(request) };
+}
+
+function readAccount(request: FastifyRequest): string {
   const account = request.headers['sandbox-account'] ?? DEFAULT_ACCOUNT;
   if (typeof account !== 'string' || !ACCOUNT.test(account)) {
     throw new ApiError(400, 'invalid_request', '1 to 64 letters, digits, - or _', 'Sandbox-Account');
   }
-  return { idempotencyKey, acquirer, account };
+  return account;
 }

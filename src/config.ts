@@ -27,7 +27,10 @@ export type Config = {
   readonly dataDir: string | undefined;
   /** Name of the person who runs a command, for the audit log, in addition to the system's user and host. */
   readonly actor: string | undefined;
-  readonly catalogueFile: string;
+  /** The file with the catalogue; if undefined, the database has it. */
+  readonly catalogueFile: string | undefined;
+  /** Hosts that connections' settings may name when the catalogue is changed through the API. */
+  readonly connectionHosts: readonly string[];
   /** The vault's keys by id, current first; if undefined, the embedded database's own, made at its first start. */
   readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
   /** Key for hashing card fingerprints and requests; if undefined, the embedded database's own. */
@@ -97,8 +100,11 @@ export const SANDBOX_OPERATOR_KEY = 'op_sandbox';
 /** The read-only dashboard key of such a sandbox; published on purpose. */
 export const SANDBOX_OPERATOR_READ_KEY = 'op_sandbox_read';
 
-/** Root of the source checkout, which contains the default catalogue and data directory. */
+/** Root of the source checkout, which contains the sandbox's catalogue and the default data directory. */
 export const CHECKOUT_DIR = join(import.meta.dirname, '..');
+
+/** The sandbox's catalogue: the first version, if no file has the catalogue. */
+export const SANDBOX_CATALOGUE = join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml');
 
 /**
  * Reads the configuration.
@@ -122,6 +128,7 @@ export function readConfig(environment: Environment = process.env): Config {
     dataDir,
     actor,
     catalogueFile: readCatalogueFile(environment),
+    connectionHosts: readHosts('CONNECTION_HOSTS', text, problems),
     vaultKeys: readVaultKeys(text('VAULT_KEYS'), problems),
     hashKey: readKey('HASH_KEY', text('HASH_KEY'), problems),
     operatorKeys:
@@ -182,9 +189,9 @@ export function keptByNpm(
   return script && options.length > 0 ? { script, options } : undefined;
 }
 
-/** Reads the catalogue's path, the only setting that a command about routes needs. */
-export function readCatalogueFile(environment: Environment = process.env): string {
-  return environment.CATALOGUE_FILE || join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml');
+/** Reads the path of the catalogue's file; undefined if the database has the catalogue. */
+export function readCatalogueFile(environment: Environment = process.env): string | undefined {
+  return environment.CATALOGUE_FILE || undefined;
 }
 
 /**
@@ -269,6 +276,20 @@ function readOperatorKeys(
     problems.push(`${name} must be key[,key…], each of 22 to 255 printable ASCII characters`);
   }
   return keys;
+}
+
+/** Reads `host,host`, each as in a URL: with its port, unless that is the default one. */
+function readHosts(
+  name: string,
+  text: (name: string) => string | undefined,
+  problems: string[],
+): readonly string[] {
+  const hosts = text(name)?.split(',') ?? [];
+  const read = hosts.map((host) => host.trim().toLowerCase());
+  if (read.some((host) => URL.parse(`https://${host}`)?.host !== host)) {
+    problems.push(`${name} must be host[,host…], such as api.provider.example`);
+  }
+  return read;
 }
 
 const KEY_BYTES = 32;

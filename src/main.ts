@@ -1,8 +1,15 @@
+import { hostname } from 'node:os';
 import type { Logger } from 'pino';
+import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import { describeError } from '#src/api/describe-error.ts';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
+import { emptyCatalogue } from '#src/catalogue/change-catalogue.ts';
+import { createCredentialsReader } from '#src/catalogue/credentials.ts';
+import { followCatalogue } from '#src/catalogue/follow-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
+import { readCatalogueInForce, seedCatalogue } from '#src/catalogue/seed-catalogue.ts';
+import { actorOf } from '#src/commands/actor.ts';
 import { readArguments } from '#src/commands/command-line.ts';
 import { explainFailure } from '#src/commands/explain-failure.ts';
 import { createLog, createLogWriter } from '#src/observe/log-writer.ts';
@@ -22,7 +29,7 @@ import { hashKeys, installationKeys } from '#src/vault/key-file.ts';
 import { startWorkers, WorkerFailedError } from '#src/workers/start-workers.ts';
 import { connectionsOfWorker, type Storage } from '#src/workers/storage.ts';
 import { type Parent, parentOfWorker } from '#src/workers/worker.ts';
-import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_OPERATOR_KEY } from './config.ts';
+import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_CATALOGUE, SANDBOX_OPERATOR_KEY } from './config.ts';
 
 const USAGE = `Usage: npm start
 
@@ -71,18 +78,19 @@ async function serve(config: Config): Promise<void> {
     return;
   }
   // An unreadable catalogue must stop the start before anything else has begun.
-  const { bins } = readCatalogue(config.catalogueFile);
+  const fromFile = config.catalogueFile === undefined ? undefined : readCatalogue(config.catalogueFile);
+  const ofSandbox = config.sandbox ? readCatalogue(SANDBOX_CATALOGUE) : undefined;
   const storage = await openStorage(config, log);
   const withFixtures = config.sandbox && storage.dataDir !== undefined;
-  const fixtureBins = withFixtures ? createBinTable(bins) : undefined;
-  const { sandboxKeys } = await prepareDatabase(config, storage, log, fixtureBins);
+  const fixtureBins = withFixtures ? createBinTable((fromFile ?? ofSandbox)?.bins ?? []) : undefined;
+  const { sandboxKeys } = await prepareDatabase(config, storage, log, { fixtureBins, ofSandbox });
   const { address, warnings } =
     config.workers > 1 ? await serveByWorkers(config, storage, log) : await serveHere(config, storage, log);
   console.error(`Payments service: ${address} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`);
   if (config.workers > 1) console.error(`Workers: ${config.workers} processes`);
   for (const warning of warnings) console.error(`Warning: ${warning}`);
   if (!config.sandbox && sandboxKeys > 0) console.error(`Warning: ${SANDBOX_KEYS_REFUSED}`);
-  console.error(`Catalogue: ${config.catalogueFile}`);
+  console.error(`Catalogue: ${config.catalogueFile ?? 'in the database (npm run catalogue)'}`);
   console.error(`Data: ${storage.dataDir ?? 'the database at DATABASE_URL'}`);
   if (config.homePage) console.error(`Home page: ${address}/`);
   if (config.sandbox) console.error('Sandbox provider: mounted (no real money moves)');
@@ -96,14 +104,15 @@ async function serve(config: Config): Promise<void> {
 /**
  * Checks and migrates the database.
  *
- * @param fixtureBins the issuers of the sandbox's fixtures; undefined adds no fixtures.
+ * @param sandbox.fixtureBins the issuers of the sandbox's fixtures; undefined adds no fixtures.
+ * @param sandbox.ofSandbox the sandbox's catalogue, if it is mounted.
  * @returns the number of valid keys of the sandbox's accounts.
  */
 async function prepareDatabase(
   config: Config,
   { databaseUrl, keys }: Storage,
   log: Logger,
-  fixtureBins: BinTable | undefined,
+  sandbox: { readonly fixtureBins: BinTable | undefined; readonly ofSandbox: Catalogue | undefined },
 ): Promise<{ readonly sandboxKeys: number }> {
   const forStart = { maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log };
   const directUrl = config.databaseDirectUrl;
@@ -120,11 +129,15 @@ async function prepareDatabase(
     if (later.length > 0)
       log.warn({ migrations: later }, 'a later release has migrated the database; this release continues');
     await checkKeys(database, keys);
-    if (fixtureBins) {
+    if (config.catalogueFile === undefined) {
+      await seedCatalogue(database, sandbox.ofSandbox, emptyCatalogue(), actorOf(config));
+    }
+    if (sandbox.fixtureBins) {
       const { fingerprintKey } = hashKeys(keys.hashKey);
       const { displayName } = SANDBOX_ACCOUNT;
       const vault = cardVault(keys.vaultKeys);
-      await addSandboxFixtures(database, { vault, fingerprintKey, bins: fixtureBins, displayName });
+      const { fixtureBins: bins } = sandbox;
+      await addSandboxFixtures(database, { vault, fingerprintKey, bins, displayName });
     }
     return { sandboxKeys: await countSandboxKeys(database) };
   } finally {
@@ -137,8 +150,9 @@ type Serving = { readonly address: string; readonly warnings: readonly string[] 
 
 /** Serves requests from this process. */
 async function serveHere(config: Config, storage: Storage, log: Logger): Promise<Serving> {
-  const readAt = fileStamp(config.catalogueFile);
-  const catalogue = readCatalogue(config.catalogueFile);
+  const { catalogueFile } = config;
+  const readAt = catalogueFile === undefined ? undefined : fileStamp(catalogueFile);
+  const fromFile = catalogueFile === undefined ? undefined : readCatalogue(catalogueFile);
   const { keys, databaseUrl } = storage;
   const database = openDatabase({
     url: databaseUrl,
@@ -147,6 +161,12 @@ async function serveHere(config: Config, storage: Storage, log: Logger): Promise
     log,
   });
   ending.push(() => database.close());
+  const readCredentials = createCredentialsReader(database, cardVault(keys.vaultKeys));
+  const catalogue = fromFile
+    ? { catalogue: fromFile, version: 0 }
+    : await readCatalogueInForce(database, readCredentials);
+  // The first process publishes one before it starts the others.
+  if (!catalogue) throw new Error('the database has no catalogue');
   // Loaded only here, since the parent of workers does not need it.
   const { createServer } = await import('#src/server/server.ts');
   const server = await createServer({
@@ -160,9 +180,20 @@ async function serveHere(config: Config, storage: Storage, log: Logger): Promise
   });
   ending.push(() => server.close());
   const address = await server.listen();
-  const { replaceCatalogue: replace, reloaded } = server;
-  const stopReloading = startReloading({ file: config.catalogueFile, readAt, replace, reloaded });
-  ending.push(async () => stopReloading());
+  const { replaceCatalogue, reloaded } = server;
+  if (catalogueFile === undefined && 'revision' in catalogue) {
+    const replica = `${hostname()} ${process.pid} ${new Date().toISOString()}`;
+    const following = followCatalogue({
+      ...{ database, replica, readCredentials, reloaded },
+      started: catalogue,
+      replace: replaceCatalogue,
+    });
+    ending.push(() => following.stop());
+  } else if (catalogueFile !== undefined) {
+    const replace = (changed: Catalogue) => replaceCatalogue({ catalogue: changed, version: 0 });
+    const stopReloading = startReloading({ file: catalogueFile, readAt, replace, reloaded });
+    ending.push(async () => stopReloading());
+  }
   return { address, warnings: server.unaskable().map(describeUnaskable) };
 }
 

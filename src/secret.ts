@@ -17,6 +17,11 @@ export class Secret {
     return this.#value;
   }
 
+  /** Returns true if the values are equal. */
+  equals(other: Secret): boolean {
+    return this.#value === other.#value;
+  }
+
   /** Returns a keyed digest (HMAC-SHA-256, 64 bits in hex), which distinguishes secrets without revealing them. */
   digest(key: Uint8Array): string {
     return createHmac('sha256', key).update(this.#value).digest('hex').slice(0, 16);

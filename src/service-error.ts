@@ -102,6 +102,20 @@ export const REASONS = {
   WEBHOOK_LIMIT_REACHED: { status: 409, rpc: 'FailedPrecondition', title: 'Webhook limit reached' },
   /** The webhook is switched off, so nothing is delivered to it: switch it on first. */
   WEBHOOK_OFF: { status: 409, rpc: 'FailedPrecondition', title: 'Webhook is off' },
+  /** The catalogue breaks rules: correct the fields listed in `errors`. */
+  CATALOGUE_INVALID: { status: 400, rpc: 'InvalidArgument', title: 'Catalogue invalid' },
+  /** A connection needs a secret that the service does not have: provide it first. */
+  SECRET_MISSING: { status: 400, rpc: 'FailedPrecondition', title: 'Secret missing' },
+  /** Another version is in force than the change was made to: read the catalogue, and make the change again. */
+  VERSION_CHANGED: { status: 409, rpc: 'Aborted', title: 'Version changed' },
+  /** The catalogue comes from a file: change the file. */
+  CONFIGURED_BY_FILE: { status: 409, rpc: 'FailedPrecondition', title: 'Configured by file' },
+  /** The connection's id stands for another account of the provider: give that account another id. */
+  CONNECTION_REPOINTED: { status: 409, rpc: 'FailedPrecondition', title: 'Connection repointed' },
+  /** The provider does not accept the credentials, or could not be asked: correct them, or try again. */
+  CREDENTIALS_REFUSED: { status: 409, rpc: 'FailedPrecondition', title: 'Credentials refused' },
+  /** The connection takes payments, or something is open there: retire it, and remove it later. */
+  CONNECTION_IN_USE: { status: 409, rpc: 'FailedPrecondition', title: 'Connection in use' },
   /** The body exceeds the limit, as sent or after decompression: send less. */
   REQUEST_TOO_LARGE: { status: 413, rpc: 'ResourceExhausted', title: 'Request too large' },
   /** The Content-Type or the encoding is not supported: use one listed in the message. */

@@ -80,7 +80,7 @@ it('the service refuses a database whose commits a crash can undo, unless allowe
 it('without the sandbox, the service requires a catalogue other than the default one', async () => {
   const withoutSandbox = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', SANDBOX: 'off', LOG_LEVEL: 'silent' };
   expect(await refusal(withoutSandbox)).toBe(
-    'the catalogue (CATALOGUE_FILE): connection sandbox-one: belongs to the mounted sandbox, and SANDBOX is off; set CATALOGUE_FILE to a catalogue of your own',
+    'the catalogue (version 1 in the database): connection sandbox-one: belongs to the mounted sandbox, and SANDBOX is off; publish a catalogue of your own (npm run catalogue), or set CATALOGUE_FILE to one',
   );
 });
 

@@ -38,7 +38,7 @@ it('the service starts with only a data directory, prints what it serves, and ac
   expect(postgresPid(DATA_DIR)).toBeUndefined();
   expect(service.printed.stderr.split('\n')).toEqual([
     `Payments service: ${service.url} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`,
-    expect.stringMatching(/^Catalogue: .*\/config\/sandbox-catalogue\.yaml$/),
+    'Catalogue: in the database (npm run catalogue)',
     `Data: ${DATA_DIR}`,
     `Home page: ${service.url}/`,
     'Sandbox provider: mounted (no real money moves)',

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import type { ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readArguments } from '#src/commands/command-line.ts';
@@ -112,20 +112,23 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
   refuseLive(definition, options);
 
   const only = { ...catalogue, connections: [definition], routes: [] };
-  const opened = openCatalogue(only, {
-    connectors: CONNECTORS,
-    environment,
-    variables: {},
-    maxInFlight: 100,
-    identityKey: new Uint8Array(32),
-    rates: createApprovalRates(),
-    observer: {
-      conditionFailed: () => {},
-      circuitChanged: () => {},
-      probeFailed: () => {},
-      connectionRetired: () => {},
+  const opened = openCatalogue(
+    { catalogue: only, version: 0 },
+    {
+      connectors: CONNECTORS,
+      environment,
+      variables: {},
+      maxInFlight: 100,
+      identityKey: new Uint8Array(32),
+      rates: createApprovalRates(),
+      observer: {
+        conditionFailed: () => {},
+        circuitChanged: () => {},
+        probeFailed: () => {},
+        connectionRetired: () => {},
+      },
     },
-  });
+  );
   try {
     const connection = opened.connections.get(definition.id);
     if (!connection) throw new Error(`connection ${definition.id} was not opened`);

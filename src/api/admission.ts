@@ -65,6 +65,12 @@ export type Ticket = {
    */
   receive(credentials: Credentials): void;
   /**
+   * Admits a body that is larger than most, when it is known to be. The process has one such call at a time.
+   *
+   * @throws ServiceError SERVICE_UNAVAILABLE if there is another one.
+   */
+  receiveLarge(): void;
+  /**
    * Runs the call's work. The call stays in flight until both the work and the response are complete, even if nothing
    * awaits the work any longer.
    *
@@ -83,6 +89,7 @@ export function createAdmission(limits: AdmissionLimits): Admission {
   const receiving = createSlots(Math.min(limits.maxInFlight, MAX_RECEIVING));
   const inFlight = createSlots(limits.maxInFlight);
   const atWork = createSlots(limits.maxAtWork);
+  const large = createSlots(1);
   const work = trackWork(atWork);
 
   function ticket({ address, refused }: Arrival): Ticket {
@@ -92,6 +99,11 @@ export function createAdmission(limits: AdmissionLimits): Admission {
     };
     let shares: readonly Share[] = [];
     let leave: Release = () => {};
+    let leaveLarge: Release = () => {};
+    const end = () => {
+      leave();
+      leaveLarge();
+    };
     let isWorking = false;
     let isClosed = false;
     return {
@@ -111,6 +123,12 @@ export function createAdmission(limits: AdmissionLimits): Admission {
         leave = slot;
         if (isClosed) leave();
       },
+      receiveLarge() {
+        const slot = large.take();
+        if (!slot) throw refusal('receiving');
+        leaveLarge = slot;
+        if (isClosed) leaveLarge();
+      },
       async work(run) {
         leave();
         if (!inFlight.hasRoom(shares)) throw refusal('in_flight');
@@ -122,12 +140,12 @@ export function createAdmission(limits: AdmissionLimits): Admission {
           return await work.run(slot, shares, run);
         } finally {
           isWorking = false;
-          if (isClosed) leave();
+          if (isClosed) end();
         }
       },
       close() {
         isClosed = true;
-        if (!isWorking) leave();
+        if (!isWorking) end();
       },
     };
   }

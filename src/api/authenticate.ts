@@ -5,6 +5,14 @@ import type { AccountKeys, PublicKeyMay } from '#src/store/tables/accounts.ts';
 /** Reads a header (gRPC: metadata) of the call by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined;
 
+/** An operator of the installation. */
+export type Operator = {
+  /** Names the key without revealing it, such as `operator-3f2a91c0`; with the client's address in the audit log. */
+  readonly actor: string;
+  /** The key is one of OPERATOR_READ_KEYS. */
+  readonly mayOnlyRead: boolean;
+};
+
 /** The account that a call's keys identify, with its settings. */
 export type Credentials = {
   readonly accountId: string;
@@ -15,6 +23,8 @@ export type Credentials = {
   readonly tellsAuthorized?: boolean;
   /** Account setting: origins whose pages may call with the public key alone. */
   readonly allowedOrigins?: readonly string[];
+  /** The operator, if the key is an operator's. */
+  readonly operator?: Operator;
 };
 
 /**

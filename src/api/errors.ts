@@ -4,6 +4,7 @@ import type { FastifyError, FastifyRequest } from 'fastify';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { describeFields, type FieldError, REASONS, type Reason, ServiceError } from '#src/service-error.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
+import { tooLarge } from './body-limit.ts';
 import { unknownEncoding } from './expand.ts';
 
 /** Domain of google.rpc.ErrorInfo, within which the reasons are unique. */
@@ -133,7 +134,7 @@ const UNREADABLE = ['parse binary', 'decompression failed', NO_COMPRESSION];
 function foreignRpcError(error: ConnectError): ServiceError {
   switch (error.code) {
     case Code.ResourceExhausted:
-      return new ServiceError('REQUEST_TOO_LARGE', 'the message is larger than 256 KiB');
+      return tooLarge('the message is larger');
     case Code.InvalidArgument:
       return new ServiceError('INVALID_REQUEST', 'the message cannot be read');
     case Code.Unimplemented:
@@ -168,8 +169,7 @@ export function toServiceError(error: unknown): ServiceError {
     return new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: 1, cause: error });
   }
   const { code = '', statusCode } = (error ?? {}) as Partial<FastifyError>;
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
-    return new ServiceError('REQUEST_TOO_LARGE', 'the body is larger than 256 KiB');
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return tooLarge('the body is larger');
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
     return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'the body must be application/json');
   }

@@ -2,26 +2,29 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip } from 'node:zlib';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
-
-/** Limit on the size of a body after decompression. */
-export const BODY_LIMIT_BYTES = 256 * 1024;
+import { BODY_LIMIT_BYTES, tooLarge } from './body-limit.ts';
 
 const EXPANDERS = { gzip: promisify(gunzip), br: promisify(brotliDecompress) };
 
 /**
  * Decompresses a body according to its `content-encoding`.
  *
+ * @param limitBytes maximum size after decompression.
  * @throws ServiceError UNSUPPORTED_MEDIA_TYPE, REQUEST_TOO_LARGE or INVALID_REQUEST.
  */
-export async function expand(body: Buffer, encoding = 'identity'): Promise<Uint8Array> {
+export async function expand(
+  body: Buffer,
+  encoding = 'identity',
+  limitBytes = BODY_LIMIT_BYTES,
+): Promise<Uint8Array> {
   const name = encoding.trim().toLowerCase();
   if (name === 'identity') return body;
   if (name !== 'gzip' && name !== 'br') throw unknownEncoding('content-encoding');
   try {
-    return await EXPANDERS[name](body, { maxOutputLength: BODY_LIMIT_BYTES });
+    return await EXPANDERS[name](body, { maxOutputLength: limitBytes });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
-      throw new ServiceError('REQUEST_TOO_LARGE', 'the body expands to more than 256 KiB');
+      throw tooLarge('the body expands to more');
     }
     throw new ServiceError('INVALID_REQUEST', 'the body cannot be decompressed');
   }

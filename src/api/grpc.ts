@@ -13,8 +13,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { readBinary } from '#src/wire/read-binary.ts';
+import { BODY_LIMIT_BYTES, type BodyLimit, bodyLimitOf, requireSendable, tooLarge } from './body-limit.ts';
 import { grpcTrailers, keepReason, reasonIn, rewriteConnectError } from './errors.ts';
-import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
+import { RPC_COMPRESSIONS } from './expand.ts';
 import { overloadTrailers } from './overload-responses.ts';
 import type { Handle } from './rest.ts';
 import { COMPRESSED_FROM_BYTES, MAX_TIMEOUT_MS, type RpcOptions, refusal, requireKnownFlags } from './rpc.ts';
@@ -28,6 +29,7 @@ import { COMPRESSED_FROM_BYTES, MAX_TIMEOUT_MS, type RpcOptions, refusal, requir
 type Rpc<Call> = Pick<RpcOptions<DescService, Call>, 'openCall' | 'onError'> & {
   readonly method: DescMethod;
   readonly handle: Handle<Call>;
+  readonly limit: BodyLimit<Call>;
 };
 
 /** A response. The body is the framed message; an error has no body. */
@@ -48,10 +50,11 @@ export function serveGrpc<Call>(
   services: readonly RpcOptions<DescService, Call>[],
 ): void {
   const rpcs = new Map(
-    services.flatMap(({ service, handlers, openCall, onError }) =>
+    services.flatMap(({ service, handlers, openCall, onError, admitLarge }) =>
       service.methods.map((method): [string, Rpc<Call>] => {
         const handle = handlers[method.localName] as unknown as Handle<Call>;
-        return [`/${service.typeName}/${method.name}`, { method, handle, openCall, onError }];
+        const limit = bodyLimitOf(method, admitLarge);
+        return [`/${service.typeName}/${method.name}`, { method, handle, openCall, onError, limit }];
       }),
     ),
   );
@@ -98,7 +101,7 @@ const SUCCESS = { 'grpc-status': '0' };
 
 /** Opens the call before reading its body, so that a caller without permission is refused first. */
 async function respond<Call>(
-  { method, handle, openCall }: Rpc<Call>,
+  { method, handle, openCall, limit }: Rpc<Call>,
   request: FastifyRequest,
   timeoutError: ConnectError | undefined,
 ): Promise<GrpcResponse> {
@@ -112,13 +115,15 @@ async function respond<Call>(
   if (compression.error) throw compression.error;
   if (timeoutError) throw timeoutError;
 
-  const received = readPrefixed(await readBody(request.raw));
-  const { data } = await envelopeDecompress(received, compression.request, BODY_LIMIT_BYTES);
+  const { bytes: limitBytes, admitLarge } = limit;
+  const body = await readBody(request.raw, { limitBytes, admitLarge: () => admitLarge(call) });
+  const { data } = await envelopeDecompress(readPrefixed(body), compression.request, limitBytes);
   const message = readBinary(method.input, data);
   canonicalize(method.input, message);
   const { message: response, headers } = await handle(message, call);
 
   const plain = { flags: 0, data: toBinary(method.output, response) };
+  requireSendable(plain.data, limit);
   const sent = await envelopeCompress(plain, compression.response, COMPRESSED_FROM_BYTES);
   const isCompressed = (sent.flags & compressedFlag) !== 0;
   return {
@@ -142,21 +147,31 @@ async function withinTime<T>(work: Promise<T>, timeoutMs: number | undefined): P
   }
 }
 
-/** Reads the body. Stops at the size limit. */
-function readBody(stream: IncomingMessage): Promise<Buffer> {
+/** Reads the body. Stops at the size limit, or if it is large and is not admitted. */
+function readBody(
+  stream: IncomingMessage,
+  { limitBytes, admitLarge }: { readonly limitBytes: number; readonly admitLarge: () => void },
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // The stream will emit no more events, so the promise would not settle before the deadline.
     if (stream.complete) throw new ConnectError('the client closed the call', Code.Canceled);
     const chunks: Buffer[] = [];
     let size = 0;
-    stream.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer) => {
+      const before = size;
       size += chunk.length;
-      if (size <= PREFIX_BYTES + BODY_LIMIT_BYTES) {
-        chunks.push(chunk);
-        return;
+      if (size > PREFIX_BYTES + limitBytes) throw tooLarge('the message is larger');
+      const isLarge = size > PREFIX_BYTES + BODY_LIMIT_BYTES;
+      if (isLarge && before <= PREFIX_BYTES + BODY_LIMIT_BYTES) admitLarge();
+      chunks.push(chunk);
+    };
+    stream.on('data', (chunk: Buffer) => {
+      try {
+        take(chunk);
+      } catch (error) {
+        stream.pause();
+        reject(error);
       }
-      stream.pause();
-      reject(new ServiceError('REQUEST_TOO_LARGE', 'the message is larger than 256 KiB'));
     });
     stream.once('end', () => resolve((chunks.length === 1 && chunks[0]) || Buffer.concat(chunks)));
     stream.once('close', () => reject(new ConnectError('the client closed the call', Code.Canceled)));

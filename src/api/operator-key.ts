@@ -1,8 +1,10 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { type Authenticate, type Credentials, InvalidCredentialsError } from './authenticate.ts';
-
-/** Operators belong to no account and share one rate limit. */
-const OPERATOR: Credentials = { accountId: '', secretPresented: true };
+import {
+  type Authenticate,
+  type Credentials,
+  InvalidCredentialsError,
+  type Operator,
+} from './authenticate.ts';
 
 /** Refusal of an operator key, identical for a missing and a wrong key. */
 class InvalidOperatorKeyError extends InvalidCredentialsError {
@@ -10,20 +12,32 @@ class InvalidOperatorKeyError extends InvalidCredentialsError {
 }
 
 /**
- * Creates the function that checks the header `operator-key`. It accepts no account keys.
+ * Creates the function that checks the header `operator-key`. It accepts no account keys. Operators belong to no account
+ * and share one rate limit.
  *
  * @param keys each permits every operator call; without keys, all calls are refused.
+ * @param readKeys each permits calls that change nothing.
  */
-export function createOperatorAuthenticate(keys: readonly string[]): Authenticate {
-  const known = keys.map(sha256);
+export function createOperatorAuthenticate(
+  keys: readonly string[],
+  readKeys: readonly string[] = [],
+): Authenticate {
+  const toKnown = (mayOnlyRead: boolean) => (key: string) => ({ keyHash: sha256(key), mayOnlyRead });
+  const known = [...keys.map(toKnown(false)), ...readKeys.map(toKnown(true))];
   return async (header) => {
     const presented = sha256(header('operator-key') ?? '');
     // Compares with every key, in constant time.
-    let matches = false;
-    for (const key of known) if (timingSafeEqual(presented, key)) matches = true;
-    if (!matches) throw new InvalidOperatorKeyError(undefined);
-    return OPERATOR;
+    const [match] = known.filter(({ keyHash }) => timingSafeEqual(presented, keyHash));
+    if (!match) throw new InvalidOperatorKeyError(undefined);
+    const operator: Operator = { actor: operatorName(match.keyHash), mayOnlyRead: match.mayOnlyRead };
+    const credentials: Credentials = { accountId: '', secretPresented: true, operator };
+    return credentials;
   };
+}
+
+/** Returns the name of an operator's key, which does not reveal it. @param keyHash the key's SHA-256. */
+export function operatorName(keyHash: Uint8Array): string {
+  return `operator-${Buffer.from(keyHash).toString('hex').slice(0, 8)}`;
 }
 
 function sha256(text: string): Uint8Array {

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import {
   type DescField,
   type DescMessage,
@@ -16,7 +17,8 @@ import { canonicalize, isTextAbsentIfEmpty } from '#src/wire/canonical-message.t
 import { isJsonObject, parseJson, RawNumber } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder, jsonFieldEncoder } from '#src/wire/wire-json-encode.ts';
-import { BODY_LIMIT_BYTES, expand } from './expand.ts';
+import { admitBody, BODY_LIMIT_BYTES, type BodyLimit, bodyLimitOf } from './body-limit.ts';
+import { expand } from './expand.ts';
 import { type FieldPath, fieldPath, type HttpBinding, httpBindings } from './http-rule.ts';
 import { checkRest } from './require-valid.ts';
 
@@ -45,6 +47,8 @@ export type ServedService<Service extends DescService, Call> = {
   readonly handlers: ServiceHandlers<Service, Call>;
   /** Opens a call before its body is read, so that a caller without permission is refused first. */
   readonly openCall: (request: FastifyRequest) => Promise<Call>;
+  /** Admits the large body of an operator's call; undefined for a service of accounts, whose bodies are small. */
+  readonly admitLarge?: BodyLimit<Call>['admitLarge'] | undefined;
 };
 
 /** A handler of any rpc. */
@@ -64,7 +68,8 @@ export function restRoutes<Service extends DescService, Call>(
     for (const method of options.service.methods) {
       const handle = options.handlers[method.localName] as unknown as Handle<Call>;
       for (const binding of httpBindings(method)) {
-        addRoute(app, { binding, method, handle, openCall: options.openCall });
+        const { openCall } = options;
+        addRoute(app, { binding, method, handle, openCall, limit: bodyLimitOf(method, options.admitLarge) });
       }
     }
   };
@@ -76,9 +81,10 @@ function addRoute<Call>(
     readonly binding: HttpBinding;
     readonly method: DescMethod;
     readonly handle: Handle<Call>;
+    readonly limit: BodyLimit<Call>;
   },
 ): void {
-  const { binding, handle, openCall } = route;
+  const { binding, handle, openCall, limit } = route;
   const { input, output } = route.method;
   const decode = jsonDecoder(input, { check: checkRest(input) });
   const { responseBody } = binding;
@@ -87,8 +93,11 @@ function addRoute<Call>(
   app.route({
     method: binding.verb,
     url: binding.url,
+    bodyLimit: limit.bytes,
     onRequest: async (request) => {
-      calls.set(request, await openCall(request));
+      const call = await openCall(request);
+      if (binding.body !== '') admitBody(limit, request, call);
+      calls.set(request, call);
     },
     handler: async (request, reply) => {
       const message = decode(requestJson(request, binding, input));
@@ -102,20 +111,31 @@ function addRoute<Call>(
       if (response.created) reply.header('location', response.created);
       // As bytes: for a string, Fastify would add a charset parameter, which JSON's media type does not have (RFC
       // 8259).
-      return reply.send(response.json ?? Buffer.from(encode(response.message)));
+      const body = response.json ?? Buffer.from(encode(response.message));
+      if (body.length <= PIECE_BYTES) return reply.send(body);
+      reply.header('content-length', body.length);
+      return reply.send(Readable.from(pieces(body)));
     },
   });
 }
 
-/** Reads JSON bodies up to the limit, and refuses any other body without reading it. */
+/** The listener holds a limited number of bytes for a slow client, so a long body is sent as the client takes it. */
+const PIECE_BYTES = 1024 * 1024;
+
+function* pieces(body: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES);
+}
+
+/** Reads JSON bodies up to the route's limit, and refuses any other body without reading it. */
 function acceptJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  const parser = { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES } as const;
+  const parser = { parseAs: 'buffer' } as const;
   app.addContentTypeParser('application/json', parser, async (request: FastifyRequest, body: Buffer) => {
     if (!isUtf8Type(request.headers['content-type'])) throw unsupportedMediaType();
     // Many clients send a content type without a body, for example with DELETE.
     if (body.length === 0) return undefined;
-    return parseJson(await expand(body, request.headers['content-encoding']));
+    const { bodyLimit = BODY_LIMIT_BYTES } = request.routeOptions;
+    return parseJson(await expand(body, request.headers['content-encoding'], bodyLimit));
   });
   app.addContentTypeParser('*', (_request, _body, done) => done(unsupportedMediaType(), undefined));
 }

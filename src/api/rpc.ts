@@ -5,11 +5,13 @@ import {
   create,
   createFileRegistry,
   type DescMessage,
+  type DescMethod,
   type DescMethodUnary,
   type DescService,
   fromBinary,
   type Message,
   toBinary,
+  toJsonString,
 } from '@bufbuild/protobuf';
 import {
   FieldDescriptorProto_Label,
@@ -32,9 +34,10 @@ import { canonicalize } from '#src/wire/canonical-message.ts';
 import { NESTING_LIMIT, parseJson } from '#src/wire/parse-json.ts';
 import { readBinary } from '#src/wire/read-binary.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { admitBody, BODY_LIMIT_BYTES, type BodyLimit, bodyLimitOf, requireSendable } from './body-limit.ts';
 import { isOurFault } from './error-handler.ts';
 import { keepReason, reasonIn, rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
-import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
+import { RPC_COMPRESSIONS } from './expand.ts';
 import { checkRest } from './require-valid.ts';
 import type { Handle, ServedService } from './rest.ts';
 
@@ -80,7 +83,7 @@ export function rpcRoutes<Service extends DescService, Call>(
 ): (router: ConnectRouter) => void {
   const callKey = createContextKey<Call | undefined>(undefined);
 
-  async function requestGate(context: HandlerContext): Promise<void> {
+  const requestGate = (limit: BodyLimit<Call>) => async (context: HandlerContext) => {
     rewriteErrors(context, undefined, (reason) => {
       const refused = context.values.get(requestKey);
       if (refused) keepReason(refused, reason);
@@ -88,17 +91,20 @@ export function rpcRoutes<Service extends DescService, Call>(
     const request = context.values.get(requestKey);
     if (!request) throw new Error('RPC_OPTIONS were not given to the plugin');
     try {
-      context.values.set(callKey, await options.openCall(request));
+      const call = await options.openCall(request);
+      admitBody(limit, request, call);
+      context.values.set(callKey, call);
       if (isPrefixed(request)) requireKnownFlags((await firstByte(request.raw)) ?? 0);
     } catch (error) {
       throw refusal(error, options.onError);
     }
-  }
+  };
 
   return (router) => {
     for (const method of options.service.methods) {
       const handler = options.handlers[method.localName] as unknown as Handle<Call>;
-      const rpc = { input: method.input, handler, onError: options.onError };
+      const limit = bodyLimitOf(method, options.admitLarge);
+      const rpc = { method, handler, limit, onError: options.onError };
       if (method.methodKind !== 'unary') throw new Error(`${method} is not unary`);
       const implementation = async (request: Message, context: HandlerContext) => {
         const call = context.values.get(callKey);
@@ -109,7 +115,8 @@ export function rpcRoutes<Service extends DescService, Call>(
       };
       const unread = { ...method, input: UnreadSchema } as DescMethodUnary;
       router.rpc(unread, implementation, {
-        requestGate,
+        requestGate: requestGate(limit),
+        readMaxBytes: limit.bytes,
         jsonOptions: { ...RPC_OPTIONS.jsonOptions, ...unreadJson(method.input) },
         binaryOptions: UNREAD_BINARY,
       });
@@ -171,13 +178,14 @@ function rewriteErrors(
 }
 
 type Rpc<Call> = {
-  readonly input: DescMessage;
+  readonly method: DescMethod;
   readonly handler: Handle<Call>;
+  readonly limit: BodyLimit<Call>;
   readonly onError: (error: unknown) => void;
 };
 
 async function respond<Call>(
-  { input, handler, onError }: Rpc<Call>,
+  { method: { input, output }, handler, limit, onError }: Rpc<Call>,
   unread: Message,
   call: Call,
   context: HandlerContext,
@@ -186,11 +194,18 @@ async function respond<Call>(
     const request = readUnread(input, unread);
     canonicalize(input, request);
     const { message, headers } = await handler(request, call);
+    if (Number.isFinite(limit.rpcResponseBytes)) requireSendable(encoded(output, message, context), limit);
     for (const [name, value] of Object.entries(headers ?? {})) context.responseHeader.set(name, value);
     return message;
   } catch (error) {
     throw refusal(error, onError);
   }
+}
+
+/** Encodes a response as Connect will. */
+function encoded(output: DescMessage, message: Message, { requestHeader }: HandlerContext): Uint8Array {
+  if (!/json/.test(requestHeader.get('content-type') ?? '')) return toBinary(output, message);
+  return Buffer.from(toJsonString(output, message, RPC_OPTIONS.jsonOptions));
 }
 
 /**

@@ -1,34 +1,37 @@
-import { equals, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import { equals } from '@bufbuild/protobuf';
 import {
   type Catalogue,
   type CircuitBreaker,
   type ConnectionConfig,
   ConnectionConfigSchema,
-} from '#gen/payments/config/catalogue_pb.js';
-import type { CircuitState } from '#src/connectors/guards/circuit.ts';
-import { type ConnectionHealth, guardConnection } from '#src/connectors/guards/circuit-breaker.ts';
+} from '#gen/payments/v1/catalogue_pb.js';
+import type { BreakerSettings, CircuitState } from '#src/connectors/guards/circuit.ts';
+import {
+  type ConnectionHealth,
+  type GuardedConnection,
+  guardConnection,
+} from '#src/connectors/guards/circuit-breaker.ts';
 import { defaultCallLimit, limitCalls } from '#src/connectors/guards/limit-calls.ts';
-import { redactOutcomes } from '#src/connectors/guards/redact-outcomes.ts';
-import type { Connector, ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { createBinTable } from '#src/payments/method/bin-table.ts';
 import type { LiveCatalogue } from '#src/payments/route/live-catalogue.ts';
 import type { ApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';
-import { Secret } from '#src/secret.ts';
 import { CatalogueError } from './catalogue-error.ts';
+import {
+  type Credentials,
+  isOfAccount,
+  NO_CREDENTIALS,
+  type ResolvedSecrets,
+  resolveSecrets,
+} from './credentials.ts';
+import { type OpenConnectionOptions, openConnection, requireSandbox } from './open-connection.ts';
 
 /** Options for opening a catalogue. */
-export type OpenCatalogueOptions = {
-  readonly connectors: readonly Connector[];
+export type OpenCatalogueOptions = OpenConnectionOptions & {
   /** Reads an environment variable that a connection's secret refers to. */
   readonly environment: (name: string) => string | undefined;
-  /** URL of the forward proxy through which to reach the providers. */
-  readonly proxyUrl?: string | undefined;
-  /** Values of `$NAME` in settings: the URL of the mounted sandbox. */
-  readonly variables: Readonly<Record<string, string>>;
-  /** Key for digests of the credentials that identify a connection's account. */
-  readonly identityKey: Uint8Array;
   /** Approval rates of connections, which outlive a catalogue. */
   readonly rates: ApprovalRates;
   readonly observer: CatalogueObserver;
@@ -48,6 +51,14 @@ export type CatalogueObserver = {
   connectionRetired(connectionId: string): void;
 };
 
+/** An observer for a catalogue that is opened only to see that it can be. */
+export const NO_OBSERVER: CatalogueObserver = {
+  conditionFailed() {},
+  circuitChanged() {},
+  probeFailed() {},
+  connectionRetired() {},
+};
+
 /** A catalogue with its connections open. */
 export type OpenedCatalogue = LiveCatalogue & {
   readonly catalogue: Catalogue;
@@ -58,58 +69,82 @@ export type OpenedCatalogue = LiveCatalogue & {
   readonly reachable: ReadonlyMap<string, ProviderConnection>;
   /** The connections' health by id, for connections with a circuit breaker. */
   readonly health: ReadonlyMap<string, ConnectionHealth>;
+  /** The keys of the connections' secrets by id (`ResolvedSecrets`). */
+  readonly secretKeys: ReadonlyMap<string, string>;
   /** Closes the connections that `successor` does not use, once their calls have ended. */
   close(successor?: OpenedCatalogue): Promise<void>;
 };
 
+/** A catalogue with its version; 0 for a catalogue from a file. */
+export type VersionedCatalogue = {
+  readonly catalogue: Catalogue;
+  readonly version: number;
+  /** Absent for a file. */
+  readonly credentials?: Credentials;
+};
+
 /**
- * Prepares a catalogue for payments and opens its connections.
+ * Prepares a catalogue for payments and opens its connections. A retired connection without its secrets stays closed: an
+ * undo must work in an incident, and what the connection still owes is reported like that of a removed one.
  *
  * @param predecessor the catalogue whose connections are taken over, with their health, if they have the same
- * definition.
+ * definition and secrets. A connection of which only the secrets differ keeps its health.
  * @throws CatalogueError that names the connection and the setting at fault, or an id that now points to a different
  * account; in that case, everything that was opened is closed again.
  */
 export function openCatalogue(
-  catalogue: Catalogue,
+  { catalogue, version, credentials = NO_CREDENTIALS }: VersionedCatalogue,
   options: OpenCatalogueOptions,
   predecessor?: OpenedCatalogue,
 ): OpenedCatalogue {
   const { rates, observer } = options;
   const connections = new Map<string, ProviderConnection>();
   const health = new Map<string, ConnectionHealth>();
+  const secretKeys = new Map<string, string>();
   const signals: Signals = {
     isAvailable: (id) =>
       (health.get(id)?.isAvailable() ?? true) && (connections.get(id)?.slots?.hasRoom() ?? true),
     approvalRate: (id, facts) => rates.rate(id, facts).rate,
   };
+  const earlier = new Map(predecessor?.catalogue.connections.map((one) => [one.id, one]));
 
   function open(definition: ConnectionConfig): void {
     const { id } = definition;
-    const kept = takeOver(definition, predecessor);
-    const connection = kept ?? withTerms(openConnection(definition, options), definition, options);
+    // The better reason than its secrets, which are missing too.
+    requireSandbox(definition, options);
+    const secrets = resolveSecrets(definition, options.environment, credentials);
+    const before = earlier.get(id);
+    const isDefinedAlike = before !== undefined && equals(ConnectionConfigSchema, before, definition);
+    const isSame = isDefinedAlike && predecessor?.secretKeys.get(id) === secrets.key;
+    const kept = isSame ? predecessor.connections.get(id) : undefined;
+    const known = isDefinedAlike ? predecessor?.health.get(id) : undefined;
+    const connection = kept ?? openAnew(definition, secrets);
     connections.set(id, connection);
-    const before = predecessor?.reachable.get(id);
-    if (before && before.identity !== connection.identity) {
-      throw new CatalogueError(
-        `connection ${id}: now points to a different account (another URL, another account, or another credential that identifies the account); give that account another connection id`,
-      );
-    }
-    const known = kept && predecessor?.health.get(id);
-    if (known) health.set(id, known);
-    const settings = !kept && breakerSettings(definition.circuitBreaker);
+    secretKeys.set(id, secrets.key);
+    const settings = breakerSettings(definition.circuitBreaker);
     if (!settings) return;
-    const guarded = guardConnection(connection, settings, {
-      changed: (state) => observer.circuitChanged(id, state),
-      probeFailed: (problem) => observer.probeFailed(id, problem),
-      ...(options.nowMs && { nowMs: options.nowMs }),
-    });
+    if (kept && known) {
+      health.set(id, known);
+      return;
+    }
+    const guarded = known?.renew(connection) ?? guard(connection, settings, id, options);
     connections.set(id, guarded);
     health.set(id, guarded.health);
   }
 
+  function openAnew(definition: ConnectionConfig, secrets: ResolvedSecrets): ProviderConnection {
+    const opened = withTerms(openConnection(definition, secrets, options), definition, options);
+    const { id } = definition;
+    try {
+      return { ...opened, identity: identityOf(id, opened.identity, credentials, predecessor) };
+    } catch (error) {
+      opened.close().catch(() => {});
+      throw error;
+    }
+  }
+
   try {
-    for (const definition of catalogue.connections) open(definition);
+    openAll(catalogue, open);
     const router = createRouter(catalogue, signals, observer.conditionFailed);
     const reachable = new Map([...(predecessor?.reachable ?? []), ...connections]);
     for (const id of predecessor?.connections.keys() ?? []) {
@@ -117,6 +152,7 @@ export function openCatalogue(
     }
     return {
       catalogue,
+      version,
       types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
       router,
       bins: createBinTable(catalogue.bins),
@@ -124,23 +160,80 @@ export function openCatalogue(
       reachable,
       signals,
       health,
+      secretKeys,
       learn: (id, facts, outcome) => rates.learn(id, facts, outcome),
       close: (successor) => closeAll(reachable, successor?.reachable),
     };
   } catch (error) {
     closeAll(connections, predecessor?.connections).catch(() => {});
+    if (error instanceof CatalogueError) error.version = version;
     throw error;
   }
 }
 
-function takeOver(
-  definition: ConnectionConfig,
+/**
+ * Opens every connection. A retired one whose secret is gone stays closed: what it still owes is reported like that of a
+ * connection that was removed.
+ *
+ * @throws CatalogueError of the first connection that cannot be opened, with those of the others.
+ */
+function openAll({ connections }: Catalogue, open: (definition: ConnectionConfig) => void): void {
+  const faults: CatalogueError[] = [];
+  for (const definition of connections) {
+    try {
+      open(definition);
+    } catch (error) {
+      if (!(error instanceof CatalogueError)) throw error;
+      if (!definition.retired || error.kind !== 'SECRET_MISSING') faults.push(error);
+    }
+  }
+  const [first, ...others] = faults;
+  if (first) throw Object.assign(first, { others });
+}
+
+/** Returns the identities of a catalogue's open connections by id. */
+export function identitiesOf({
+  connections,
+}: Pick<OpenedCatalogue, 'connections'>): ReadonlyMap<string, string> {
+  return new Map([...connections].map(([id, { identity }]) => [id, identity]));
+}
+
+/**
+ * Returns the identity that a connection's transactions get: the first one of its account.
+ *
+ * @param own the identity of its present secrets.
+ * @throws CatalogueError CONNECTION_REPOINTED if it is not an account's for which the id has stood. At a start, such a
+ * connection is opened as another account, whose outcomes alone it looks up.
+ */
+function identityOf(
+  id: string,
+  own: string,
+  { accounts }: Credentials,
   predecessor: OpenedCatalogue | undefined,
-): ProviderConnection | undefined {
-  const before = predecessor?.catalogue.connections.find(({ id }) => id === definition.id);
-  return before && equals(ConnectionConfigSchema, before, definition)
-    ? predecessor?.connections.get(definition.id)
-    : undefined;
+): string {
+  const account = accounts.get(id);
+  if (account && isOfAccount(account, own)) return account.identity;
+  const before = predecessor?.reachable.get(id);
+  const isAnother = account ? predecessor !== undefined : before !== undefined && before.identity !== own;
+  if (!isAnother) return own;
+  throw new CatalogueError(
+    `connection ${id}: now points to a different account (another URL, another account, or another credential that identifies the account); give that account another connection id`,
+    'CONNECTION_REPOINTED',
+    id,
+  );
+}
+
+function guard(
+  connection: ProviderConnection,
+  settings: BreakerSettings,
+  id: string,
+  { observer, nowMs }: OpenCatalogueOptions,
+): GuardedConnection {
+  return guardConnection(connection, settings, {
+    changed: (state) => observer.circuitChanged(id, state),
+    probeFailed: (problem) => observer.probeFailed(id, problem),
+    ...(nowMs && { nowMs }),
+  });
 }
 
 async function closeAll(
@@ -177,53 +270,4 @@ function breakerSettings(breaker: CircuitBreaker | undefined) {
     windowMs: (breaker?.windowS ?? 30) * 1000,
     openMs: (breaker?.openS ?? 15) * 1000,
   };
-}
-
-function openConnection(connection: ConnectionConfig, options: OpenCatalogueOptions): ProviderConnection {
-  const named = `connection ${connection.id}`;
-  const connector = options.connectors.find(({ name }) => name === connection.connector);
-  if (!connector) throw new CatalogueError(`${named}: there is no connector "${connection.connector}"`);
-  const settings = substitute(connection.settings ?? {}, options.variables);
-  if (Object.values(settings).includes('$SANDBOX_URL')) {
-    const advice = 'set CATALOGUE_FILE to a catalogue of your own';
-    throw new CatalogueError(`${named}: belongs to the mounted sandbox, and SANDBOX is off; ${advice}`);
-  }
-  const secrets: Record<string, Secret> = {};
-  for (const [name, variable] of Object.entries(connection.secretsFromEnvironment)) {
-    const value = options.environment(variable);
-    if (value === undefined)
-      throw new CatalogueError(`${named}: the environment variable ${variable} is not set`);
-    secrets[name] = new Secret(value);
-  }
-  try {
-    const proxy = options.proxyUrl === undefined ? undefined : new Secret(options.proxyUrl);
-    const context = { providerId: connection.providerId, secrets, proxy };
-    const opened = redactOutcomes(connector.connect(settings, context));
-    return { ...opened, identity: wholeIdentity(opened, options) };
-  } catch (error) {
-    throw new CatalogueError(`${named}: ${(error as Error).message}`);
-  }
-}
-
-/**
- * Returns a connection's identity as stored with its attempts. The values of variables are replaced by their names: the
- * mounted sandbox gets a new port at each start, but is still the same provider.
- */
-function wholeIdentity(
-  { identity, accountNamedBy }: ProviderConnection,
-  { variables, identityKey }: OpenCatalogueOptions,
-): string {
-  const named = Object.entries(variables).reduce(
-    (text, [name, value]) => text.replaceAll(value, () => `$${name}`),
-    identity,
-  );
-  return accountNamedBy ? `${named} ${accountNamedBy.digest(identityKey)}` : named;
-}
-
-function substitute(settings: JsonObject, variables: Readonly<Record<string, string>>): JsonObject {
-  const replace = (value: JsonValue): JsonValue =>
-    typeof value === 'string'
-      ? value.replace(/\$([A-Z_]+)/g, (whole, name) => variables[name] ?? whole)
-      : value;
-  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, replace(value)]));
 }

@@ -1,30 +1,29 @@
 import { readFileSync } from 'node:fs';
-import { type Document, isScalar, LineCounter, parseDocument } from 'yaml';
-import {
-  type AccountTargets,
-  type Catalogue,
-  CatalogueSchema,
-  Choice,
-  type PaymentMethodType,
-  type Route,
-} from '#gen/payments/config/catalogue_pb.js';
-import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
-import { CARD_BRANDS } from '#src/card-number.ts';
-import { CURRENCIES } from '#src/money.ts';
-import { isLocal } from '#src/payments/method/local-method.ts';
-import { COUNTRIES } from '#src/payments/request/check-request.ts';
-import type { Domains } from '#src/routing/condition-check.ts';
-import { ConditionError } from '#src/routing/condition-error.ts';
-import { conditionOf } from '#src/routing/router.ts';
-import { describeFields, type FieldError, ServiceError } from '#src/service-error.ts';
-import { validate } from '#src/wire/validate.ts';
+import { type Document, isCollection, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
+import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
+import { type FieldCode, type FieldError, ServiceError } from '#src/service-error.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { CatalogueError } from './catalogue-error.ts';
+import { type CatalogueFault, checkCatalogue } from './check-catalogue.ts';
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
-const decode = jsonDecoder(CatalogueSchema, { unknownFields: 'reject' });
-const check = validate(CatalogueSchema);
-const refuse = (message: string) => new CatalogueError(message);
+
+/** A fault with its place in a text, counted from 1; 0 if there is no text or no place. */
+export type PlacedFault = {
+  /** Path of the field, as in a file; "" for a text that is not YAML. */
+  readonly path: string;
+  readonly code: FieldCode;
+  readonly message: string;
+  readonly line: number;
+  readonly column: number;
+  readonly severity: 'ERROR' | 'WARNING';
+};
+
+/** A catalogue with everything that is wrong or doubtful. `catalogue` is absent if the text cannot be read as one. */
+export type CheckedCatalogue = {
+  readonly catalogue?: Catalogue;
+  readonly faults: readonly PlacedFault[];
+};
 
 /**
  * Reads a catalogue file: YAML (or JSON, a subset of YAML) with the field names of catalogue.proto as keys.
@@ -32,188 +31,142 @@ const refuse = (message: string) => new CatalogueError(message);
  * @throws CatalogueError.
  */
 export function readCatalogue(file: string): Catalogue {
-  return parseCatalogue(readTextFile(file, refuse), file);
+  return parseCatalogue(readTextFile(file), file);
+}
+
+/** Reads the text of a catalogue file. @throws CatalogueError. */
+export function readTextFile(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new CatalogueError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
 }
 
 /** Parses and checks the contents of a catalogue file. @param file path for messages. @throws CatalogueError. */
 export function parseCatalogue(text: string, file: string): Catalogue {
   if (text.length > MAX_FILE_BYTES)
     throw new CatalogueError(`${file} is larger than ${MAX_FILE_BYTES} bytes`);
-  const yaml = parseYaml(text, file, refuse);
-  let catalogue: Catalogue;
-  try {
-    catalogue = decode(yaml.document.toJS({ maxAliasCount: 100 }));
-  } catch (error) {
-    // The yaml package throws a ReferenceError for aliases that would expand endlessly.
-    const isOfTheFile = error instanceof ServiceError || error instanceof ReferenceError;
-    throw isOfTheFile ? new CatalogueError(`${file}: ${error.message}`) : error;
-  }
-  const faults = check(catalogue);
-  if (faults.length === 0) faults.push(...checkCatalogue(catalogue, locateIn(yaml, text)));
-  if (faults.length === 0) return catalogue;
-  throw new CatalogueError(`${file}: ${describeFields(faults)}`);
+  const { catalogue, faults } = checkCatalogueText(text);
+  const errors = faults.filter(isError);
+  if (catalogue && errors.length === 0) return catalogue;
+  const listed = errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  throw new CatalogueError(`${file}: ${listed.join('; ')}`);
 }
 
-/**
- * Returns a function that finds a position within a condition in the file. If YAML folds or escapes the condition, its
- * text in the file differs, and the position within the condition is returned.
- */
-function locateIn({ document, lineCounter }: YamlFile, text: string): Locate {
-  return (route, line, column) => {
-    const node = document.getIn(['routes', route, 'condition'], true);
-    const within = `line ${line}, column ${column} of the condition`;
-    if (!isScalar(node) || !node.range || typeof node.value !== 'string') return within;
-    const wanted = node.value.split('\n')[line - 1] ?? '';
-    let from = node.range[0];
-    for (let earlier = 1; earlier < line; earlier++) from = text.indexOf('\n', from) + 1;
-    const at = text.indexOf(wanted, from);
-    if (at < 0 || at + wanted.length > node.range[2]) return within;
-    const { line: fileLine, col } = lineCounter.linePos(at + column - 1);
-    return `line ${fileLine}, column ${col}`;
-  };
+/** Reports whether a fault prevents that a catalogue is used. */
+export function isError({ severity }: Pick<PlacedFault, 'severity'>): boolean {
+  return severity === 'ERROR';
 }
 
-/** Returns the position in the catalogue file of a line and column within a condition, both counted from 1. */
-type Locate = (route: number, line: number, column: number) => string;
-
-/** Checks the rules that catalogue.proto cannot express: conditions, and names that must exist or be unique. */
-function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError[] {
-  const { paymentMethodTypes, connections, routes, bins } = catalogue;
-  const connectionIds = new Set(connections.map(({ id }) => id));
-  return [
-    ...repeated(paymentMethodTypes.map(({ type }) => type)).map((i) =>
-      twice(`payment_method_types[${i}].type`),
-    ),
-    ...paymentMethodTypes.flatMap(checkWorkflows),
-    ...repeated(connections.map(({ id }) => id)).map((i) => twice(`connections[${i}].id`)),
-    ...repeated(routes.map(({ id }) => id)).map((i) => twice(`routes[${i}].id`)),
-    ...repeated(bins.map(({ prefix }) => prefix)).map((i) => twice(`bins[${i}].prefix`)),
-    ...checkConditions(routes, conditionDomains(paymentMethodTypes), locate),
-    ...routes.flatMap((route, i) => [
-      ...checkTargets(`routes[${i}]`, route, connectionIds),
-      ...checkAccounts(i, route, connectionIds),
-    ]),
-  ];
-}
-
-function checkWorkflows({ category, workflows }: PaymentMethodType, i: number): FieldError[] {
-  const field = `payment_method_types[${i}].workflows`;
-  if (workflows.includes(Payment_Workflow.SDK_CHECKOUT)) {
-    return [fault(field, 'must contain only DIRECT and REDIRECT, which checkout sessions use too')];
-  }
-  if (category === Transaction_Category.CARD && workflows.includes(Payment_Workflow.REDIRECT)) {
-    return [fault(field, 'must be [DIRECT] for the category CARD, which has no page for its payers')];
-  }
-  if (isLocal(category) && workflows.join() !== String(Payment_Workflow.REDIRECT)) {
-    const name = Transaction_Category[category];
-    return [fault(field, `must be [REDIRECT] for the category ${name}, whose payers pay later`)];
-  }
-  return [];
-}
-
-function fault(field: string, message: string): FieldError {
-  return { field, code: 'NOT_ALLOWED', message };
-}
-
-const twice = (field: string) => fault(field, 'is listed twice');
-
-/** Returns the indexes of values that occurred earlier in the list. */
-function repeated(values: readonly unknown[]): number[] {
-  const seen = new Set();
-  return [...values.entries()].flatMap(([i, value]) => {
-    const isRepeated = seen.has(value);
-    seen.add(value);
-    return isRepeated ? [i] : [];
+/** Checks a catalogue that is no text. */
+export function checkCatalogueMessage(catalogue: Catalogue): CheckedCatalogue {
+  const faults = checkCatalogue(catalogue).map((fault) => {
+    const { within } = fault;
+    return placed(fault, within ? ofCondition(within) : '', { line: 0, column: 0 });
   });
+  return { catalogue, faults };
 }
 
-/** Returns the facts with a closed set of values. A comparison with any other value is a misspelling. */
-function conditionDomains(types: readonly PaymentMethodType[]): Domains {
-  return new Map<string, ReadonlySet<string>>([
-    ['type', new Set(types.map(({ type }) => type))],
-    ['category', new Set(['CARD', 'WALLET', 'BANK_TRANSFER', 'TICKET'])],
-    ['workflow', new Set(['DIRECT', 'REDIRECT'])],
-    ['country', COUNTRIES],
-    ['issuer_country', new Set(['', ...COUNTRIES])],
-    ['currency', CURRENCIES],
-    ['card_brand', new Set(['', ...CARD_BRANDS])],
-  ]);
-}
-
-function checkConditions(routes: readonly Route[], domains: Domains, locate: Locate): FieldError[] {
-  const unconditional = routes.findIndex(({ condition }) => condition === '');
-  return routes.flatMap((route, i) => {
-    if (unconditional >= 0 && i > unconditional) {
-      return fault(`routes[${i}]`, `is never reached, since routes[${unconditional}] accepts every payment`);
-    }
-    try {
-      conditionOf(route, domains);
-      return [];
-    } catch (error) {
-      if (!(error instanceof ConditionError)) throw error;
-      return fault(`routes[${i}].condition`, `${error.message}, at ${locate(i, error.line, error.column)}`);
-    }
-  });
-}
-
-function checkTargets(
-  field: string,
-  { targets, choice }: Route | AccountTargets,
-  connectionIds: ReadonlySet<string>,
-): FieldError[] {
-  const faults = repeated(targets.map(({ connection }) => connection)).map((i) =>
-    twice(`${field}.targets[${i}].connection`),
-  );
-  for (const [i, { connection, weight }] of targets.entries()) {
-    if (!connectionIds.has(connection)) {
-      faults.push(fault(`${field}.targets[${i}].connection`, 'is not the id of a connection'));
-    }
-    if (weight !== undefined && choice !== Choice.SPLIT) {
-      faults.push(fault(`${field}.targets[${i}].weight`, 'is used only with choice SPLIT'));
-    }
-  }
-  if (targets.length > 0 && targets.every(({ weight }) => weight === 0)) {
-    faults.push(fault(`${field}.targets`, 'must include a weight above 0'));
-  }
-  return faults;
-}
-
-function checkAccounts(i: number, { accounts }: Route, connectionIds: ReadonlySet<string>): FieldError[] {
-  const ids = accounts.flatMap(({ accountIds }, j) => accountIds.map((id, k) => ({ id, j, k })));
-  return [
-    ...repeated(ids.map(({ id }) => id)).map((at) =>
-      twice(`routes[${i}].accounts[${ids[at]?.j}].account_ids[${ids[at]?.k}]`),
-    ),
-    ...accounts.flatMap((override, j) =>
-      checkTargets(`routes[${i}].accounts[${j}]`, override, connectionIds),
-    ),
-  ];
-}
-
-/** Creates the error that reports a fault in a file. */
-type Refuse = (message: string) => Error;
-
-/** A YAML document (JSON is YAML too), with a counter that maps positions to lines. */
-type YamlFile = { readonly document: Document; readonly lineCounter: LineCounter };
-
-/** Reads an operator's file. @throws the error from `refuse` if it cannot be read. */
-function readTextFile(file: string, refuse: Refuse): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw refuse(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
-  }
-}
-
-/**
- * Parses a file's text. `file` is used only in messages.
- *
- * @throws the error from `refuse`, with the line, if the text is not YAML.
- */
-function parseYaml(text: string, file: string, refuse: Refuse): YamlFile {
+/** Reads and checks a catalogue's text: YAML with the field names of catalogue.proto as keys. */
+export function checkCatalogueText(text: string): CheckedCatalogue {
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { prettyErrors: true, lineCounter });
-  const [syntaxError] = document.errors;
-  if (syntaxError) throw refuse(`${file}: ${syntaxError.message}`);
-  return { document, lineCounter };
+  const yaml = { document, lineCounter, text };
+  if (document.errors.length > 0) {
+    const faults = document.errors.map(({ message, pos: [at] }) => unreadable(message, position(yaml, at)));
+    return { faults };
+  }
+  try {
+    const read = decode(document.toJS({ maxAliasCount: 100 }));
+    return { catalogue: read, faults: checkCatalogue(read).map((fault) => placedIn(yaml, fault)) };
+  } catch (error) {
+    // The yaml package throws a ReferenceError for aliases that would expand endlessly.
+    if (error instanceof ReferenceError) return { faults: [unreadable(error.message)] };
+    if (!(error instanceof ServiceError)) throw error;
+    if (error.fields.length === 0) return { faults: [unreadable(error.message)] };
+    return { faults: error.fields.map((fault) => placedIn(yaml, { ...fault, severity: 'ERROR' })) };
+  }
+}
+
+/** Returns the faults of fields of a catalogue with their places in its text. */
+export function placeFields(text: string, fields: readonly FieldError[]): PlacedFault[] {
+  const lineCounter = new LineCounter();
+  const yaml = { document: parseDocument(text, { lineCounter }), lineCounter, text };
+  return fields.map((fault) => placedIn(yaml, { ...fault, severity: 'ERROR' }));
+}
+
+// A text that cannot be read whole is checked as far as it can be read.
+const decode = jsonDecoder(CatalogueSchema, {
+  unknownFields: 'reject',
+  check: (catalogue) => checkCatalogue(catalogue).filter(isError),
+});
+
+type Place = { readonly line: number; readonly column: number };
+
+function unreadable(message: string, place: Place = { line: 1, column: 1 }): PlacedFault {
+  return { path: '', code: 'INVALID_FORMAT', message, ...place, severity: 'ERROR' };
+}
+
+function placed(
+  { field: path, code, message, severity }: CatalogueFault,
+  suffix: string,
+  place: Place,
+): PlacedFault {
+  return { path, code, message: message + suffix, ...place, severity };
+}
+
+function ofCondition({ line, column }: Place): string {
+  return `, at line ${line}, column ${column} of the condition`;
+}
+
+/** A YAML document (JSON is YAML too), with a counter that maps positions to lines. */
+type YamlText = { readonly document: Document; readonly lineCounter: LineCounter; readonly text: string };
+
+function placedIn(yaml: YamlText, fault: CatalogueFault): PlacedFault {
+  const { field, within } = fault;
+  const inCondition = within && placeInCondition(yaml, field, within);
+  if (inCondition) {
+    return placed(fault, `, at line ${inCondition.line}, column ${inCondition.column}`, inCondition);
+  }
+  return placed(fault, within ? ofCondition(within) : '', placeOf(yaml, field));
+}
+
+/** Returns the place of the value with this path or, if it is missing, of what should contain it. */
+function placeOf(yaml: YamlText, path: string): Place {
+  const keys = keysOf(path);
+  let node: unknown = yaml.document.contents;
+  for (const key of keys) {
+    const inner: unknown = isCollection(node) ? node.get(key, true) : undefined;
+    if (!isNode(inner)) break;
+    node = inner;
+  }
+  return position(yaml, (isNode(node) && node.range?.[0]) || 0);
+}
+
+/** Splits a path such as `routes[2].targets`. */
+function keysOf(path: string): (string | number)[] {
+  const keys = path.match(/[^.[\]]+/g) ?? [];
+  return keys.map((key) => (/^\d+$/.test(key) ? Number(key) : key));
+}
+
+/**
+ * Returns the position in the text of a place within a condition; undefined if YAML folds or escapes the condition, whose
+ * text in the file then differs.
+ */
+function placeInCondition(yaml: YamlText, path: string, { line, column }: Place): Place | undefined {
+  const { document, text } = yaml;
+  const node = document.getIn(keysOf(path), true);
+  if (!isScalar(node) || !node.range || typeof node.value !== 'string') return undefined;
+  const wanted = node.value.split('\n')[line - 1] ?? '';
+  let from = node.range[0];
+  for (let earlier = 1; earlier < line; earlier++) from = text.indexOf('\n', from) + 1;
+  const at = text.indexOf(wanted, from);
+  if (at < 0 || at + wanted.length > node.range[2]) return undefined;
+  return position(yaml, at + column - 1);
+}
+
+function position({ lineCounter }: Pick<YamlText, 'lineCounter'>, at: number): Place {
+  const { line, col } = lineCounter.linePos(at);
+  return { line, column: col };
 }

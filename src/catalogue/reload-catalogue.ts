@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import { repeat } from '#src/repeat.ts';
 import { readCatalogue } from './read-catalogue.ts';
 

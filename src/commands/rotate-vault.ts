@@ -16,8 +16,8 @@ const COUNT_TIMEOUT_MS = 600_000;
 
 const USAGE = `Usage: npm run vault:rotate
 
-Seals every stored card number, one-time token and webhook secret under the first of VAULT_KEYS. It uses the
-service's environment and takes no options. See SECURITY.md, "Rotating the vault key".`;
+Seals every stored card number, one-time token, webhook secret and secret of a connection under the first of
+VAULT_KEYS. It uses the service's environment and takes no options. See SECURITY.md, "Rotating the vault key".`;
 
 async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const { stdout, stderr, environment } = io;
@@ -54,7 +54,7 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
 }
 
 const ALL_CURRENT =
-  'Every stored card, one-time token and webhook secret is sealed under the current key. You may retire older keys.\n';
+  'Every stored card, one-time token, webhook secret and secret of a connection is sealed under the current key. You may retire older keys.\n';
 const RUN_AGAIN =
   'Make sure that every replica uses the new key, then run this again until nothing is resealed.\n';
 

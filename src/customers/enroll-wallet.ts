@@ -1,6 +1,6 @@
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
+import type { PaymentMethodType } from '#gen/payments/v1/catalogue_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import type {
   EnrollPaymentMethodRequest,

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
+import type { PaymentMethodType } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type OfferedPaymentMethod,
   OfferedPaymentMethodSchema,

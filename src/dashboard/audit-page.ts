@@ -3,6 +3,7 @@ import { listAccountNames } from '#src/store/tables/accounts.ts';
 import { type AuditEntry, INSTALLATION, listActions } from '#src/store/tables/audit-log.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { versionLink } from './explanation.ts';
 import { DASHBOARD } from './frame.ts';
 import { option, shortened, time } from './show.ts';
 import type { Page, Visit } from './visit.ts';
@@ -38,6 +39,7 @@ function table(entries: readonly AuditEntry[]): Html {
 const OF_PAYMENTS = new Set(['capture', 'cancel', 'refund']);
 
 function subject({ accountId, action, subject: id }: AuditEntry): Html {
+  if (action === 'publish-catalogue') return versionLink(Number(id));
   return OF_PAYMENTS.has(action)
     ? html`<a href="${DASHBOARD}/payments/${accountId}/${id}"><code>${id}</code></a>`
     : html`<code>${id}</code>`;

@@ -3,7 +3,8 @@ import {
   type ExplainRouteResponse,
   ExplainRouteResponse_Choice,
 } from '#gen/payments/v1/operator_service_pb.js';
-import { type Html, html } from '#src/web/html.ts';
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { DASHBOARD } from './frame.ts';
 import { badge, percent } from './show.ts';
 
 const CHOICES: Readonly<Record<number, string>> = {
@@ -12,10 +13,19 @@ const CHOICES: Readonly<Record<number, string>> = {
   [ExplainRouteResponse_Choice.SUCCESS_RATE]: 'by recent approval rate',
 };
 
+/** Renders a link to the page of a version of the catalogue. */
+export function versionLink(version: number): Html {
+  return html`<a href="${DASHBOARD}/catalogue/versions/${version}">version ${version}</a>`;
+}
+
 /** Renders how a payment is routed: the routes considered, and the targets in order. */
 export function explanation(way: ExplainRouteResponse): Html {
   const chosen = way.routes.find((route) => route.taken);
-  return html`<ol class="timeline">${way.routes.map(
+  const by =
+    way.catalogueVersion === 0
+      ? NOTHING
+      : html`<p>By ${versionLink(way.catalogueVersion)} of the catalogue.</p>`;
+  return html`${by}<ol class="timeline">${way.routes.map(
     (route) =>
       html`<li class="${route.taken ? 'good' : 'plain'}"><h3>Route ${route.id} <span class="quiet">${route.name}</span></h3>${
         route.taken ? html`<p>Taken.</p>` : html`<p class="quiet">Skipped: <code>${route.whyNot}</code></p>`

@@ -17,16 +17,33 @@ import {
 import { createTokenBuckets } from '#src/token-buckets.ts';
 import { auditPage } from './audit-page.ts';
 import { cataloguePage } from './catalogue-page.ts';
+import type { ConfigurationPageDeps } from './configuration.ts';
+import { CONNECTION_PATH } from './connection-editor.ts';
+import { connectionPage, deleteSecret, submittedConnection } from './connection-page.ts';
+import { DELETE_SECRET_PATH } from './connection-state.ts';
+import { editorPage, submittedPage } from './editor.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS, missingNodes } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
 import { act, deliverAgain, type PaymentPageDeps, paymentById, paymentPage } from './payment-actions.ts';
 import { paymentsPage, type SearchDeps } from './payments-page.ts';
-import { explainedRoute, routeForm } from './route-page.ts';
-import type { ShownCatalogue } from './route-picture.ts';
+import { previewOfButton, publishPreviewed } from './preview-page.ts';
+import { ROUTE_EDITOR } from './route-editor.ts';
+import { explainedRoute, type RoutePageDeps, routeForm } from './route-page.ts';
 import { createSessions, type OperatorKeys, type Sessions } from './session.ts';
 import { nextOf, signInPage } from './sign-in-page.ts';
-import { type Cookie, type Page, preparePages, sendPage, sessionCookie, visits } from './visit.ts';
+import { TYPE_EDITOR } from './type-editor.ts';
+import { comparePage, versionPage, versionsPage } from './versions-page.ts';
+import {
+  CONFIGURATION_LIMIT_BYTES,
+  type Cookie,
+  type Page,
+  preparePages,
+  sendPage,
+  sessionCookie,
+  type Visit,
+  visits,
+} from './visit.ts';
 import { deliverFailedAgain, webhookPage } from './webhook-page.ts';
 
 /**
@@ -37,7 +54,9 @@ const MAX_AT_ONCE = 12;
 
 /** Dependencies of the dashboard. */
 export type DashboardDeps = PaymentPageDeps &
+  Pick<RoutePageDeps, 'explain'> &
   SearchDeps &
+  ConfigurationPageDeps &
   AddressShare & {
     readonly keys: OperatorKeys;
     /** true if browsers reach the service only over HTTPS. */
@@ -45,8 +64,6 @@ export type DashboardDeps = PaymentPageDeps &
     readonly database: Database;
     /** Connections that can look up an outcome, by id. */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-    /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
-    readonly opened: () => ShownCatalogue;
   };
 
 /** Mounts the operators' dashboard on an application. */
@@ -84,10 +101,31 @@ function mountVisits(pages: ReturnType<typeof visits>, deps: DashboardDeps): voi
     deliverFailedAgain(deps.webhooks, visit),
   );
   const routes = { ...deps, catalogue: () => deps.opened().catalogue };
-  pages.get('/catalogue', async () => cataloguePage(deps.opened()));
   pages.get('/route', (visit) => routeForm(routes, visit));
   pages.post('/route', 'read', (visit) => explainedRoute(routes, visit));
+  mountConfiguration(pages, deps);
   pages.get('/audit', (visit) => auditPage(deps.database, visit));
+}
+
+/** Mounts the pages that show and change the configuration. Whoever may read may preview. */
+function mountConfiguration(pages: ReturnType<typeof visits>, deps: DashboardDeps): void {
+  pages.get('/catalogue', (visit) => cataloguePage(deps, visit));
+  pages.get('/catalogue/versions', (visit) => versionsPage(deps, visit));
+  pages.get('/catalogue/versions/:version', (visit) => versionPage(deps, visit));
+  pages.get('/catalogue/compare', (visit) => comparePage(deps, visit));
+  for (const editor of [ROUTE_EDITOR, TYPE_EDITOR]) {
+    pages.get(editor.path, (visit) => editorPage(deps, editor, visit));
+    const submitted = (visit: Visit) => submittedPage(deps, editor, visit);
+    pages.post(editor.path, 'read', submitted, CONFIGURATION_LIMIT_BYTES);
+  }
+  pages.get(CONNECTION_PATH, (visit) => connectionPage(deps, visit));
+  const submitted = (visit: Visit) => submittedConnection(deps, visit);
+  pages.post(CONNECTION_PATH, 'read', submitted, CONFIGURATION_LIMIT_BYTES);
+  pages.post(DELETE_SECRET_PATH, 'operate', (visit) => deleteSecret(deps, visit));
+  const preview = (visit: Visit) => previewOfButton(deps, visit);
+  pages.post('/catalogue/preview', 'read', preview, CONFIGURATION_LIMIT_BYTES);
+  const publish = (visit: Visit) => publishPreviewed(deps, visit);
+  pages.post('/catalogue/publish', 'operate', publish, CONFIGURATION_LIMIT_BYTES);
 }
 
 /** Serves the assets. Their names change with their content, so browsers may cache them forever. */

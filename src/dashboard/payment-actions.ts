@@ -1,5 +1,4 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type Payment,
   Payment_Status,
@@ -30,7 +29,7 @@ import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, NOTHING } from '#src/web/html.ts';
 import { redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
-import { type Explain, explainPayment } from './explain-payment.ts';
+import type { ExplainPayment } from './explain-payment.ts';
 import { DASHBOARD, notice } from './frame.ts';
 import { type Action, keyNote, type Refused } from './payment-forms.ts';
 import { paymentContent } from './payment-page.ts';
@@ -41,7 +40,7 @@ import type { Page, Reply, Visit } from './visit.ts';
 export type PaymentPageDeps = {
   readonly operations: OperationDeps;
   readonly webhooks: ManageDeps;
-  readonly explain: Explain;
+  readonly explainPayment: ExplainPayment;
   /** Makes shutdown wait for the work. */
   readonly track: <T>(work: Promise<T>) => Promise<T>;
 };
@@ -102,18 +101,19 @@ async function show(
   const payment = decodeRecord(story.record);
   const account = await findAccount(database, accountId);
   const [first] = story.transactions;
-  const made = {
-    idempotencyKey: story.idempotencyKey,
+  const recorded = {
+    ...{ payment, idempotencyKey: story.idempotencyKey },
     capture: first?.capture ?? true,
-    chargesCard: first?.methodKind === 'CARD',
-    nowMs: timestampMs(deps.operations.now()),
+    methodKind: first?.methodKind,
+    merchantReference: first?.merchantReference,
   };
+  const explained = await deps.explainPayment(recorded, first?.catalogueVersion ?? 0);
   const content = paymentContent(
     {
       payment,
       story,
       accountName: account?.name ?? accountId,
-      way: await explainPayment(deps.explain, payment, made),
+      explained,
       session: visit.session,
       refused: options.refused,
     },

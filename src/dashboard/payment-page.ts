@@ -1,6 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import type { ExplainRouteResponse } from '#gen/payments/v1/operator_service_pb.js';
 import {
   type Payment,
   Payment_Status,
@@ -22,7 +21,8 @@ import type {
   TransactionState,
 } from '#src/store/tables/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
-import { explanation } from './explanation.ts';
+import type { PaymentWay } from './explain-payment.ts';
+import { explanation, versionLink } from './explanation.ts';
 import { DASHBOARD } from './frame.ts';
 import { actionForms, keyNote, type Refused } from './payment-forms.ts';
 import { categoryOf, methodOf } from './payments-page.ts';
@@ -36,7 +36,7 @@ type PaymentView = {
   readonly payment: Payment;
   readonly story: StoredStory;
   readonly accountName: string;
-  readonly way: ExplainRouteResponse | ServiceError;
+  readonly explained: PaymentWay;
   readonly session: Session;
   readonly refused: Refused | undefined;
 };
@@ -78,16 +78,22 @@ ${shownToPayer(payment, view.story)}
 </div></div>`;
 }
 
-function why({ payment, way, story }: PaymentView): Html {
+function why({ payment, explained, story }: PaymentView): Html {
+  const { version, isByVersion, way } = explained;
   const { condition, smartRouting = false, monitors = false } = payment.routingRules ?? {};
+  const by = version === 0 ? '' : html` of ${versionLink(version)} of the catalogue`;
   const asMade = condition
-    ? html`<p>Route ${condition.id} <strong>${shortened(condition.name ?? '', 255)}</strong> took this payment${smartRouting ? ', choosing by weight or health' : ''}${monitors ? '; circuit breakers guard its targets' : ''}. ${shortened(condition.description ?? '', 255)}</p>`
+    ? html`<p>Route ${condition.id} <strong>${shortened(condition.name ?? '', 255)}</strong>${by} took this payment${smartRouting ? ', choosing by weight or health' : ''}${monitors ? '; circuit breakers guard its targets' : ''}. ${shortened(condition.description ?? '', 255)}</p>`
     : NOTHING;
-  const now =
+  const which = isByVersion ? `Version ${version} of the catalogue` : 'The catalogue in force';
+  const told =
     way instanceof ServiceError
-      ? html`<p>The catalogue in force would refuse this payment: ${way.message}</p>`
+      ? html`<p>${which} would refuse this payment: ${way.message}</p>`
       : html`${explanation(way)}${story.personalDataErasedAt ? ERASED : NOTHING}`;
-  return html`${asMade}<details><summary>How the catalogue in force would route this payment now</summary>${now}</details>`;
+  const title = isByVersion
+    ? `How version ${version} of the catalogue, which routed this payment, routes it with closed circuits`
+    : 'How the catalogue in force would route this payment';
+  return html`${asMade}<details><summary>${title}</summary>${told}</details>`;
 }
 
 const ERASED = html`<p class="quiet">The payer’s personal data was erased, so targets that need it are skipped here.</p>`;

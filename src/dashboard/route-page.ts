@@ -1,19 +1,23 @@
 import { create } from '@bufbuild/protobuf';
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import {
+  type ExplainRouteRequest,
   ExplainRouteRequestSchema,
   type ExplainRouteResponse,
 } from '#gen/payments/v1/operator_service_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { standInNumber } from '#src/payments/route/recorded-payment.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
-import { type Explain, standInNumber } from './explain-payment.ts';
 import { explanation } from './explanation.ts';
 import { DASHBOARD, notice } from './frame.ts';
 import type { Session } from './session.ts';
 import { facts, option } from './show.ts';
 import type { Page, Visit } from './visit.ts';
+
+/** Explains how the catalogue in force would route a payment. @throws ServiceError if it would refuse the payment. */
+export type Explain = (request: ExplainRouteRequest) => Promise<ExplainRouteResponse>;
 
 /** Dependencies of the page that explains a route. */
 export type RoutePageDeps = { readonly explain: Explain; readonly catalogue: () => Catalogue };

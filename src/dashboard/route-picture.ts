@@ -1,9 +1,4 @@
-import {
-  type Catalogue,
-  Choice,
-  type ConnectionConfig,
-  type Route,
-} from '#gen/payments/config/catalogue_pb.js';
+import { type Catalogue, Choice, type ConnectionConfig, type Route } from '#gen/payments/v1/catalogue_pb.js';
 import type { ExplainedCatalogue } from '#src/payments/route/explain-route.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { shortened } from './show.ts';
@@ -31,8 +26,14 @@ export type ShownCatalogue = ExplainedCatalogue & { readonly catalogue: Catalogu
 /**
  * Draws the routes in order on the left, the connections on the right, and a line from each route to each of its
  * targets, marked with its position or share. The line to the first choice is thick.
+ *
+ * @param notes short texts beside connections, by their ids.
  */
-export function routePicture({ catalogue, health }: ShownCatalogue, most: number): Html {
+export function routePicture(
+  { catalogue, health }: Pick<ShownCatalogue, 'catalogue' | 'health'>,
+  most: number,
+  notes: ReadonlyMap<string, string> = new Map(),
+): Html {
   const routes = catalogue.routes.slice(0, most);
   const targeted = new Set(routes.flatMap(({ targets }) => targets.map(({ connection }) => connection)));
   const connections = catalogue.connections.filter(({ id }) => targeted.has(id));
@@ -50,7 +51,7 @@ export function routePicture({ catalogue, health }: ShownCatalogue, most: number
 <svg class="routes" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${shortened(`Routes and their targets. ${told.join('. ')}`, 2_000)}">
 ${routes.map((route, i) => ways(route, yOfRoute(i), yOfConnection))}
 ${routes.map((route, i) => routeBox(route, yOfRoute(i), i))}
-${connections.map((one) => connectionBox(one, yOfConnection.get(one.id) ?? 0, health.get(one.id)?.state()))}
+${connections.map((one) => connectionBox(one, yOfConnection.get(one.id) ?? 0, health.get(one.id)?.state(), notes.get(one.id)))}
 </svg></div>`;
 }
 
@@ -59,7 +60,10 @@ function ways({ targets, choice }: Route, y: number, yOfConnection: ReadonlyMap<
   const startX = 2 + ROUTE_WIDTH;
   const lines = targets.map(({ connection, weight }, i) => {
     const fromY = y + (ROUTE_HEIGHT * (i + 1)) / (targets.length + 1);
-    const toY = (yOfConnection.get(connection) ?? 0) + CONNECTION_HEIGHT / 2;
+    const connectionY = yOfConnection.get(connection);
+    // A catalogue with faults may name a connection that it does not have.
+    if (connectionY === undefined) return NOTHING;
+    const toY = connectionY + CONNECTION_HEIGHT / 2;
     const middle = (startX + CONNECTION_X) / 2;
     const share =
       choice === Choice.SPLIT ? `${Math.round((100 * (weight ?? 1)) / weights)} %` : String(i + 1);
@@ -72,7 +76,7 @@ function routeBox({ id, name, condition, choice, failover, accounts }: Route, y:
   const lines = inLines(condition || 'accepts every payment', LINE_LENGTH, CONDITION_LINES);
   const marks = [
     `id ${id}`,
-    CHOICES[choice],
+    CHOICES[choice ?? Choice.CHOICE_UNSPECIFIED],
     failover?.softDeclines && 'soft declines fail over',
     accounts.length > 0 && 'some accounts have their own targets',
   ].filter(Boolean);
@@ -83,15 +87,17 @@ ${lines.map((line, n) => html`<text x="${PAD}" y="${y + 41 + n * 16}" class="con
 }
 
 function connectionBox(
-  { id, name, providerId }: ConnectionConfig,
+  { id, name, providerId, retired }: ConnectionConfig,
   y: number,
   circuit: string | undefined,
+  note = '',
 ): Html {
   const width = WIDTH - CONNECTION_X - 1;
   return html`<rect class="box" x="${CONNECTION_X}" y="${y.toFixed(1)}" width="${width}" height="${CONNECTION_HEIGHT}" rx="9"></rect>
 <circle class="dot-${DOTS[circuit ?? ''] ?? 'plain'}" cx="${CONNECTION_X + 18}" cy="${(y + CONNECTION_HEIGHT / 2).toFixed(1)}" r="5">${circuit ? html`<title>circuit ${circuit}</title>` : NOTHING}</circle>
 <text class="title" x="${CONNECTION_X + 34}" y="${(y + 20).toFixed(1)}">${shortened(id, 32)}</text>
-<text x="${CONNECTION_X + 34}" y="${(y + 36).toFixed(1)}">${shortened(name || providerId, 40)}</text>`;
+<text x="${CONNECTION_X + 34}" y="${(y + 36).toFixed(1)}">${shortened(name || providerId, 30)}${retired ? ' · retired' : ''}</text>
+<text class="title" x="${WIDTH - PAD}" y="${(y + 28).toFixed(1)}" text-anchor="end">${note}</text>`;
 }
 
 /** Breaks a string into lines at spaces, and truncates the excess. */

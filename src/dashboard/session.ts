@@ -1,4 +1,5 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { operatorName } from '#src/api/operator-key.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import {
   deleteOperatorSession,
@@ -58,7 +59,7 @@ export function createSessions(database: Database, keys: OperatorKeys): Sessions
       const role = roleOf(keyHash);
       if (!role) return undefined;
       const token = randomBytes(TOKEN_BYTES).toString('base64url');
-      const actor = actorOf(keyHash);
+      const actor = operatorName(keyHash);
       const session = { tokenHash: sha256(token), actor, keyHash };
       const replacedHash = replaced ? sha256(replaced) : undefined;
       await insertOperatorSession(database, session, replacedHash);
@@ -82,10 +83,6 @@ export function isFormToken(session: Session, presented: string): boolean {
 
 function roleKeys(keys: readonly string[], role: Role) {
   return keys.map((key) => ({ keyHash: sha256(key), role }));
-}
-
-function actorOf(keyHash: Uint8Array): string {
-  return `operator-${Buffer.from(keyHash).toString('hex').slice(0, 8)}`;
 }
 
 /** Derives the form token, which is not stored, from the session's token, which no page shows. */

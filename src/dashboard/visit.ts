@@ -15,6 +15,8 @@ export type Visit = {
   readonly part: (name: string) => string;
   readonly query: (name: string) => string;
   readonly form: (name: string) => string;
+  /** A form field in full, with the line ends of this system; only the form's limit limits it. */
+  readonly whole: (name: string) => string;
 };
 
 /** A page's own content; `framed` adds the frame. */
@@ -32,6 +34,8 @@ export type Reply = Page | { readonly goTo: string };
 /** Maximum number of characters read from a query or form field; the rest is ignored. */
 const MAX_VALUE_LENGTH = 2_000;
 const FORM_LIMIT_BYTES = 16 * 1024;
+/** Maximum size of a form of the configuration, with the ids of a thousand accounts. */
+export const CONFIGURATION_LIMIT_BYTES = 256 * 1024;
 
 /** Cookie that contains the session's token. Over HTTPS, its name has a prefix that binds the cookie to this host. */
 export type Cookie = {
@@ -135,7 +139,7 @@ export function visits(
       scope.get(DASHBOARD + path, { onRequest: open }, respond(handle));
     },
     /** Mounts the target of a form. @param role the role that the operator needs. */
-    post(path: string, role: Role, handle: (visit: Visit) => Promise<Reply>): void {
+    post(path: string, role: Role, handle: (visit: Visit) => Promise<Reply>, bodyLimit?: number): void {
       const allowed = async (visit: Visit) => {
         if (!isFormToken(visit.session, visit.form('form_token'))) {
           throw new ServiceError(
@@ -148,7 +152,7 @@ export function visits(
         }
         return handle(visit);
       };
-      scope.post(DASHBOARD + path, { onRequest: open }, respond(allowed));
+      scope.post(DASHBOARD + path, { onRequest: open, ...(bodyLimit && { bodyLimit }) }, respond(allowed));
     },
   };
 }
@@ -162,9 +166,9 @@ export function sendPage(reply: FastifyReply, page: Page, session: Session | und
     .send(framed({ ...page, session }));
 }
 
-/** Returns the URL of the page that contains a form: for an action, the page of its payment or webhook. */
+/** Returns the URL of the page that contains a form: for an action, the page of its payment, webhook or catalogue. */
 function pageOfForm(url: string): string {
-  return /^[^?]*\/(?:payments|webhooks)\/[^/?]+\/[^/?]+/.exec(url)?.[0] ?? url;
+  return /^[^?]*\/(?:(?:payments|webhooks)\/[^/?]+\/[^/?]+|catalogue(?=\/))/.exec(url)?.[0] ?? url;
 }
 
 function comeIn(url: string): Html {
@@ -184,5 +188,6 @@ function visitOf(request: FastifyRequest, session: Session, address: string): Vi
     part: (name) => text(params[name]),
     query: (name) => text(query[name]),
     form: (name) => text(form.get(name)),
+    whole: (name) => (form.get(name) ?? '').replaceAll('\0', '').replaceAll('\r\n', '\n').trim(),
   };
 }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { Choice, type ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import { Choice, type ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 
 /** The connections that a route may send a payment to, and the rule that chooses the first. */

@@ -1,9 +1,10 @@
-import type {
-  AccountTargets,
-  Catalogue,
-  ConnectionConfig,
-  Route,
-} from '#gen/payments/config/catalogue_pb.js';
+import {
+  type AccountTargets,
+  type Catalogue,
+  Choice,
+  type ConnectionConfig,
+  type Route,
+} from '#gen/payments/v1/catalogue_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import { type Condition, compileCondition } from './condition.ts';
 import type { Domains } from './condition-check.ts';
@@ -146,7 +147,7 @@ function planOf(
   });
   return {
     targets: found,
-    choice,
+    choice: choice ?? Choice.PRIORITY,
     maxAttempts: Math.min(failover?.maxAttempts ?? found.length, found.length),
     softDeclines: failover?.softDeclines ?? false,
     monitored: found.some(({ connection }) => !connection.circuitBreaker?.off),

@@ -1,9 +1,13 @@
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import type { Catalogue, ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
+import { type Credentials, resolveSecrets } from '#src/catalogue/credentials.ts';
 import {
+  NO_OBSERVER,
   type OpenCatalogueOptions,
   type OpenedCatalogue,
   openCatalogue,
+  type VersionedCatalogue,
 } from '#src/catalogue/open-catalogue.ts';
+import { openConnection } from '#src/catalogue/open-connection.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { type Loop, repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
@@ -17,13 +21,23 @@ export type CatalogueHolder = {
    * @param variables values of `$NAME` in the settings of this and every later catalogue.
    * @throws CatalogueError.
    */
-  open(catalogue: Catalogue, variables: OpenCatalogueOptions['variables']): void;
+  open(catalogue: VersionedCatalogue, variables: OpenCatalogueOptions['variables']): void;
   /**
    * Puts another catalogue in force. Connections that it no longer uses close once the work in flight has ended.
    *
    * @throws CatalogueError, in which case the previous catalogue stays in force.
    */
-  replace(catalogue: Catalogue, inFlight: InFlight): void;
+  replace(catalogue: VersionedCatalogue, inFlight: InFlight): void;
+  /**
+   * Opens a catalogue beside the one in force and closes it again. What its connections can do stays known.
+   *
+   * @throws CatalogueError if it cannot take the place of the one in force.
+   */
+  tryOpen(catalogue: Catalogue, credentials: Credentials): Promise<Pick<OpenedCatalogue, 'connections'>>;
+  /** Opens a single connection, which the caller closes. @throws CatalogueError. */
+  openOne(definition: ConnectionConfig, credentials: Credentials): ProviderConnection;
+  /** Returns true if the environment has a variable that a secret may refer to. */
+  readonly isInEnvironment: (name: string) => boolean;
   readonly isOpen: () => boolean;
   /** @throws ServiceError SERVICE_UNAVAILABLE before the first catalogue is open. */
   readonly opened: () => OpenedCatalogue;
@@ -64,6 +78,21 @@ export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'varia
       const gone = inFlight.settled().then(() => before.close(after));
       closing = Promise.allSettled([closing, gone]);
     },
+    async tryOpen(catalogue, credentials) {
+      const before = current;
+      const tried = openCatalogue(
+        { catalogue, version: 0, credentials },
+        { ...options, variables, observer: NO_OBSERVER },
+        before,
+      );
+      await tried.close(before);
+      return tried;
+    },
+    openOne(definition, credentials) {
+      const secrets = resolveSecrets(definition, options.environment, credentials);
+      return openConnection(definition, secrets, { ...options, variables });
+    },
+    isInEnvironment: (name) => options.environment(name) !== undefined,
     isOpen: () => current !== undefined,
     opened: () => current ?? notOpen(),
     connections: () => current?.reachable ?? new Map(),

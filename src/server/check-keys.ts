@@ -69,5 +69,5 @@ function otherKey(id: string): string {
 }
 
 function missingKey(id: string, count: bigint): string {
-  return `VAULT_KEYS lacks the key "${id}", which ${count} stored cards and webhook secrets need. Add it again, and run npm run vault:rotate before you retire it`;
+  return `VAULT_KEYS lacks the key "${id}", which ${count} stored cards and secrets need. Add it again, and run npm run vault:rotate before you retire it`;
 }

@@ -5,6 +5,7 @@ import { Health } from '#gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '#gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { CheckoutService } from '#gen/payments/v1/checkout_service_pb.js';
+import { ConfigurationService } from '#gen/payments/v1/configuration_service_pb.js';
 import { CustomerService } from '#gen/payments/v1/customer_service_pb.js';
 import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
 import { PaymentMethodService } from '#gen/payments/v1/payment_method_service_pb.js';
@@ -17,12 +18,13 @@ import { createAuthenticate, type ReadHeader } from '#src/api/authenticate.ts';
 import { admitBrowsers, type RequireAllowedOrigin } from '#src/api/browser-calls.ts';
 import { checkoutService } from '#src/api/checkout-service.ts';
 import type { ClientAddress } from '#src/api/client-address.ts';
+import { type ConfigurationDeps, configurationService } from '#src/api/configuration-service.ts';
 import { customerService } from '#src/api/customer-service.ts';
 import { serveGrpc } from '#src/api/grpc.ts';
 import { createHealth } from '#src/api/health.ts';
 import { refuseNotOffered } from '#src/api/not-offered.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
-import { operatorService } from '#src/api/operator-service.ts';
+import { type OperatorDeps, operatorService } from '#src/api/operator-service.ts';
 import { type RefuseCall, refuseRest, refuseRpc } from '#src/api/overload-responses.ts';
 import { paymentMethodService } from '#src/api/payment-method-service.ts';
 import { paymentService } from '#src/api/payment-service.ts';
@@ -33,7 +35,10 @@ import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
 import { refuseWrongForms } from '#src/api/rpc-forms.ts';
 import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
+import { createCredentialsReader, NO_CREDENTIALS } from '#src/catalogue/credentials.ts';
+import { createExplainVersion } from '#src/catalogue/explain-version.ts';
 import type { Config } from '#src/config.ts';
+import { CONNECTORS } from '#src/connectors/registry.ts';
 import { newId } from '#src/new-id.ts';
 import type { Metrics } from '#src/observe/metrics.ts';
 import { observeAuthentication, observeRateLimit, showHealth } from '#src/observe/observe.ts';
@@ -43,6 +48,7 @@ import { showNodes } from '#src/observe/show-nodes.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { checkWritable } from '#src/store/engine/check-writable.ts';
 import { findAccountKeys } from '#src/store/tables/accounts.ts';
+import { listSecretEntries } from '#src/store/tables/connection-secrets.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 import type { Parent } from '#src/workers/worker.ts';
 import type { CatalogueHolder } from './catalogue-holder.ts';
@@ -55,7 +61,10 @@ export type Api = {
   readonly admission: Admission;
   readonly deps: ApiDeps;
   readonly webhooks: ManageDeps;
-  readonly live: Pick<CatalogueHolder, 'isOpen' | 'opened' | 'health' | 'connections'>;
+  readonly live: Pick<
+    CatalogueHolder,
+    'isOpen' | 'opened' | 'health' | 'connections' | 'tryOpen' | 'openOne' | 'isInEnvironment'
+  >;
   readonly metrics: Metrics;
   /** Sums the metrics of several workers; undefined if this is the only process. */
   readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;
@@ -98,7 +107,7 @@ type Calls = {
 };
 
 function mountedServices(api: Api): readonly MountedService[] {
-  const { deps, live, inFlight } = api;
+  const { deps, inFlight } = api;
   const customers = { ...deps, newId };
   const mounted = <Service extends DescService>(
     service: Service,
@@ -112,12 +121,49 @@ function mountedServices(api: Api): readonly MountedService[] {
     mounted(CheckoutService, checkoutService(customers)),
     mounted(TokenService, tokenService(customers)),
     mounted(WebhookService, webhookService({ ...api.webhooks, requestHashKey: deps.requestHashKey })),
-    mounted(
-      OperatorService,
-      operatorService({ database: deps.database, opened: live.opened, now: deps.now }),
-      'operators',
-    ),
+    mounted(OperatorService, operatorService(operatorDeps(api)), 'operators'),
+    mounted(ConfigurationService, configurationService(configurationDeps(api)), 'operators'),
   ];
+}
+
+/** Dependencies of the operators' calls. */
+export function operatorDeps({ config, deps, live }: Pick<Api, 'config' | 'deps' | 'live'>): OperatorDeps {
+  const { database, now } = deps;
+  const { opened, isInEnvironment } = live;
+  const isInDatabase = config.catalogueFile === undefined;
+  const readSecretEntries = async () => (isInDatabase ? listSecretEntries(database) : []);
+  const explainVersion = createExplainVersion(database, opened);
+  return {
+    database,
+    now,
+    opened,
+    explainVersion,
+    isInEnvironment,
+    readSecretEntries,
+    connectors: CONNECTORS,
+  };
+}
+
+/** Dependencies of the configuration's calls. With a file, its catalogue in force is the one that a change is made to. */
+export function configurationDeps({
+  config,
+  deps,
+  live,
+  webhooks,
+}: Pick<Api, 'config' | 'deps' | 'live' | 'webhooks'>): ConfigurationDeps {
+  const { opened, tryOpen, openOne } = live;
+  const { database } = deps;
+  const { vault } = webhooks;
+  const isInDatabase = config.catalogueFile === undefined;
+  const readCredentials = isInDatabase
+    ? createCredentialsReader(database, vault)
+    : async () => NO_CREDENTIALS;
+  return {
+    connectors: CONNECTORS,
+    ...{ database, opened, openOne, vault, readCredentials, connectionHosts: config.connectionHosts },
+    tryOpen: async (catalogue) => tryOpen(catalogue, await readCredentials()),
+    fromFile: isInDatabase ? undefined : () => opened().catalogue,
+  };
 }
 
 /**
@@ -130,7 +176,8 @@ function createOpeners(
 ) {
   const find = (publicKey: string) => findAccountKeys(deps.database, publicKey, config.sandbox);
   const authenticateAccount = observeAuthentication(createAuthenticate(find), clientAddress);
-  const operators = createOperatorAuthenticate(config.operatorKeys);
+  const { operatorKeys, operatorReadKeys } = config;
+  const operators = createOperatorAuthenticate(operatorKeys, operatorReadKeys);
   const authenticateOperator = observeAuthentication(operators, clientAddress);
   const { rateLimitPerS: perSecond, rateLimitBurst: burst, addressSharePercent } = config;
   const rateLimit = createRateLimit({ perSecond, burst, addressSharePercent });
@@ -144,9 +191,17 @@ function createOpeners(
       limitRate(request, credentials);
       ticket.receive(credentials);
       const address = clientAddress(request);
-      return { ...credentials, idempotencyKey: idempotencyKeyOf(request), address, ticket };
+      const operator = credentials.operator && {
+        ...credentials.operator,
+        actor: `${credentials.operator.actor} from ${address}`,
+      };
+      const idempotencyKey = idempotencyKeyOf(request);
+      return { ...credentials, ...(operator && { operator }), idempotencyKey, address, ticket };
     };
-    return { accounts: openerFor(authenticateAccount), operators: openerFor(authenticateOperator) };
+    return {
+      accounts: openerFor(authenticateAccount),
+      operators: openerFor(authenticateOperator),
+    };
   };
 }
 
@@ -155,9 +210,14 @@ function mountRest(app: FastifyInstance, { services, openers, admit }: Calls): v
     const open = openers(admit(rest, refuseRest));
     refuseNotOffered(rest);
     for (const { service, handlers, callers } of services) {
-      rest.register(restRoutes({ service, handlers, openCall: open[callers] }));
+      rest.register(restRoutes({ service, handlers, openCall: open[callers], ...largeBodies(callers) }));
     }
   });
+}
+
+/** An operator may send a whole catalogue, one at a time. */
+function largeBodies(callers: MountedService['callers']) {
+  return callers !== 'accounts' && { admitLarge: ({ ticket }: Call) => ticket.receiveLarge() };
 }
 
 function mountRpc(app: FastifyInstance, { services, described, openers, admit }: Calls): void {
@@ -166,7 +226,7 @@ function mountRpc(app: FastifyInstance, { services, described, openers, admit }:
     const open = openers(admit(rpc, refuseRpc));
     refuseWrongForms(rpc, described);
     const rpcs = services.map(({ service, handlers, callers }) => {
-      return { service, handlers, openCall: open[callers], onError };
+      return { service, handlers, openCall: open[callers], ...largeBodies(callers), onError };
     });
     serveGrpc(rpc, rpcs);
     rpc.register(fastifyConnectPlugin, {

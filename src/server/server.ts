@@ -2,16 +2,18 @@ import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { type Admission, createAdmission } from '#src/api/admission.ts';
 import { type ClientAddress, createClientAddress, trusts } from '#src/api/client-address.ts';
+import { configurationService } from '#src/api/configuration-service.ts';
 import { refuseOtherMethods, sendError, sendErrors } from '#src/api/error-handler.ts';
 import type { AddressShare } from '#src/api/limit-at-once.ts';
-import { operatorService } from '#src/api/operator-service.ts';
+import { explain, operatorService } from '#src/api/operator-service.ts';
 import { addressGroup } from '#src/api/shares.ts';
-import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { createExplainVersion } from '#src/catalogue/explain-version.ts';
+import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
+import { createExplainPayment } from '#src/dashboard/explain-payment.ts';
 import { type DashboardDeps, mountDashboard } from '#src/dashboard/mount-dashboard.ts';
 import { createListener } from '#src/listener/listener.ts';
 import { LISTENER_LIMITS } from '#src/listener/listener-limits.ts';
@@ -30,7 +32,7 @@ import { type Background, type BackgroundDeps, createBackground } from './backgr
 import { type CatalogueHolder, createCatalogueHolder } from './catalogue-holder.ts';
 import { guardNodes } from './guard-nodes.ts';
 import { createInFlight, type InFlight } from './in-flight.ts';
-import { mountApi } from './mount-api.ts';
+import { configurationDeps, mountApi, operatorDeps } from './mount-api.ts';
 import { mountCheckout } from './mount-checkout.ts';
 import { mountPages } from './mount-pages.ts';
 import { mountPayPage } from './mount-pay-page.ts';
@@ -43,7 +45,7 @@ import { requireKnownHost } from './require-known-host.ts';
 /** Options for a server. The process has opened and migrated the database. */
 export type ServerOptions = {
   readonly config: Config;
-  readonly catalogue: Catalogue;
+  readonly catalogue: VersionedCatalogue;
   readonly keys: InstallationKeys;
   readonly database: Database;
   /** The database with the sandbox provider's ledger. */
@@ -65,7 +67,7 @@ export type Server = {
    *
    * @throws CatalogueError, in which case the previous catalogue stays in force.
    */
-  replaceCatalogue(catalogue: Catalogue): void;
+  replaceCatalogue(catalogue: VersionedCatalogue): void;
   /** Open outcomes that could not be looked up when the server started to listen. */
   readonly unaskable: () => readonly UnaskableOutcomes[];
   /** Counts and logs the result of a reload. */
@@ -209,7 +211,10 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
   mountPages(app, config);
   if (config.dashboard) {
     const { opened } = live;
-    mountDashboard(app, dashboardDeps(config, { operations: deps, webhooks, opened, inFlight, ...share }));
+    const configuration = configurationService(configurationDeps({ ...routed, webhooks }), 'dashboard');
+    const operators = operatorService(operatorDeps(routed));
+    const given = { operations: deps, webhooks, opened, configuration, operators, inFlight, ...share };
+    mountDashboard(app, dashboardDeps(config, given));
   }
 }
 
@@ -286,7 +291,7 @@ export async function listen(app: FastifyInstance, { host, port, tls }: Config):
 }
 
 /** Dependencies that the caller provides; the others follow from them. */
-type Given = Pick<DashboardDeps, 'webhooks' | keyof AddressShare> & {
+type Given = Pick<DashboardDeps, 'webhooks' | 'configuration' | 'operators' | keyof AddressShare> & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;
   readonly inFlight: InFlight;
@@ -295,15 +300,17 @@ type Given = Pick<DashboardDeps, 'webhooks' | keyof AddressShare> & {
 /** Completes the dependencies of the dashboard, which shares the API's functions. */
 export function dashboardDeps(config: Config, { inFlight, ...given }: Given): DashboardDeps {
   const { operations, opened } = given;
-  const { explainRoute } = operatorService({ database: operations.database, opened, now: operations.now });
+  const { database, now } = operations;
+  const explainVersion = createExplainVersion(database, opened);
   return {
     ...given,
-    database: operations.database,
+    database,
     pageTokenKey: operations.pageTokenKey,
     connections: () => opened().reachable,
     connectionIds: () => [...opened().reachable.keys()],
     methodTypes: () => [...opened().types.keys()],
-    explain: async (request) => (await explainRoute(request, undefined)).message,
+    explain: (request) => explain({ database, opened, explainVersion, now }, request),
+    explainPayment: createExplainPayment(explainVersion, opened),
     track: inFlight.track,
     keys: { operate: config.operatorKeys, read: config.operatorReadKeys },
     isSecure: config.tls !== undefined || config.publicUrl?.startsWith('https:') === true,

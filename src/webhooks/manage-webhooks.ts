@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { isPublicAddress } from '#src/public-address.ts';
 import { type FieldError, invalidParameters, ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import type { WebhookName } from '#src/store/tables/outbox.ts';
@@ -13,7 +14,6 @@ import {
   updateWebhook,
   type WebhookChange,
 } from '#src/store/tables/webhooks.ts';
-import { isPublicAddress } from './address-guard.ts';
 import { EVENT_TYPES } from './events.ts';
 import {
   type Credentials,

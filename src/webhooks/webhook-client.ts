@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
-import { isPublicAddress } from './address-guard.ts';
+import { isPublicAddress } from '#src/public-address.ts';
 
 /** Result of one POST: the receiver's status, or the reason why there is none. */
 export type PostResult =

@@ -7,7 +7,14 @@ import {
 } from '@bufbuild/protobuf';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { invalidField, ServiceError } from '#src/service-error.ts';
-import { isFreeJson, MAX_FREE_VALUES, maxItems, TOO_MANY_FREE_VALUES, tooManyItems } from './list-limits.ts';
+import {
+  countsFreeValues,
+  isFreeJson,
+  MAX_FREE_VALUES,
+  maxItems,
+  TOO_MANY_FREE_VALUES,
+  tooManyItems,
+} from './list-limits.ts';
 import { NESTING_LIMIT, nestedTooDeeply } from './parse-json.ts';
 
 /**
@@ -39,6 +46,7 @@ function count(desc: DescMessage, reader: BinaryReader, end: number, level: numb
   const depth = desc.typeName === 'google.protobuf.Value' ? level : level + 1;
   if (depth > NESTING_LIMIT) throw nestedTooDeeply();
   const isFree = isFreeJson(desc);
+  if (countsFreeValues(desc)) so.freeValues = 0;
   if (isFree && ++so.freeValues > MAX_FREE_VALUES)
     throw invalidField(so.path, 'TOO_MANY', TOO_MANY_FREE_VALUES);
   const { path } = so;

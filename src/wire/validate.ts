@@ -10,14 +10,17 @@ const validator = createValidator({
 /**
  * Creates a function that checks messages of a type against the rules in its .proto (buf.validate). The errors name
  * fields and rules, never values.
+ *
+ * @param limit maximum number of errors.
  */
 export function validate<Desc extends DescMessage>(
   schema: Desc,
+  limit = MAX_FIELD_ERRORS,
 ): (message: MessageShape<Desc>) => FieldError[] {
   return (message) => {
     const result = validator.validate(schema, message);
     if (result.kind === 'error') throw result.error;
-    return result.kind === 'valid' ? [] : result.violations.slice(0, MAX_FIELD_ERRORS).map(fieldError);
+    return result.kind === 'valid' ? [] : result.violations.slice(0, limit).map(fieldError);
   };
 }
 
@@ -45,6 +48,7 @@ const FORMS: ReadonlyMap<string, string> = new Map([
   ['^[0-9]{1,2}$', '1 or 2 digits'],
   ['^[+]?[0-9]{1,7}$', '1 to 7 digits, with or without a leading plus sign'],
   ['^[A-Z][A-Z0-9_]{0,254}$', 'up to 255 capital letters, digits and underscores, beginning with a letter'],
+  ['^[a-z][a-z0-9_]{0,99}$', 'up to 100 lower-case letters, digits and underscores, beginning with a letter'],
 ]);
 
 function messageOf({ message }: Violation): string {

@@ -14,6 +14,7 @@ import {
   fraction_of,
   offset_required,
   or_boolean,
+  unknown_not_allowed,
   unknown_not_supported,
 } from '#gen/payments/v1/json_options_pb.js';
 import {
@@ -120,14 +121,16 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   if (known) return known;
   const fields = new Map<string, FieldReader>();
   const spellings: Spellings = new Map();
+  const rejectsUnknown = dialect.rejectUnknown || getOption(desc, unknown_not_allowed);
   const refusesUnknown = getOption(desc, unknown_not_supported);
   const read: Read = (json, faults) => {
     if (!isJsonObject(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an object');
     const message = create(desc);
+    if (rejectsUnknown) faults.freeValues = 0;
     for (const name of Object.keys(json)) {
       const field = fields.get(name);
       if (field !== undefined) readField(field, json[name], message, faults);
-      else if (dialect.rejectUnknown) noteUnknown(name, faults);
+      else if (rejectsUnknown) noteUnknown(name, faults);
       else if (!refuseSpelling(name, json[name], spellings, faults) && refusesUnknown)
         refuseIfSet(name, json[name], faults);
       if (isFull(faults)) break;

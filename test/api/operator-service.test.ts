@@ -53,8 +53,72 @@ describe('ListConnections', () => {
         ['guarded-two', 'Sandbox acquirer two, guarded', 'SANDBOX_TWO', 'CLOSED'],
       ].map(([id, name, provider_id, circuit]) => ({
         ...{ id, name, provider_id, connector: 'sandbox', circuit, available: true },
+        ...{ retired: false, account_ids: [], open_outcomes: 0 },
+        secrets: [
+          ['api_key', 'ENVIRONMENT'],
+          ['notification_secret', 'ENVIRONMENT'],
+          ['previous_notification_secret', 'MISSING'],
+        ].map(([name, source]) => ({ name, source, set_at: null, actor: '', previous_until: null })),
       })),
     });
+  });
+
+  it('a key that may only read lists connections, and explains nothing', async () => {
+    const reader = { 'operator-key': 'op_sandbox_read' };
+    expect((await calls.list(reader)).status).toBe(200);
+    const refused = await calls.explain(cardPayment(), { headers: reader });
+    expect([refused.status, refused.json.code]).toEqual([403, 'AUTHORIZATION_REQUIRED']);
+  });
+
+  it('the list shows retired connections, and the accounts that a connection is for', async () => {
+    const account = '00000000-0000-4000-8000-000000000001';
+    const own = await startTestServer({
+      catalogue: sandboxCatalogue(10_000).replace(
+        '- id: guarded-two',
+        `- id: guarded-two\n    retired: true\n    account_ids: [${account}]`,
+      ),
+    });
+    const ofOwn = operatorCalls(own.url);
+    const { json } = await ofOwn.list();
+    expect(json.connections.at(-1)).toMatchObject({
+      ...{ id: 'guarded-two', retired: true, account_ids: [account] },
+    });
+    expect(json.connections[0]).toMatchObject({ id: 'sandbox-one', retired: false, account_ids: [] });
+    ofOwn.close();
+    await own.close();
+  });
+
+  it('the list counts the payments whose outcome is unknown', async () => {
+    const { json } = await calls.pay(cardPayment(), headersOne());
+    const change = (set: string) =>
+      tables.query(`UPDATE transaction SET ${set} WHERE payment_id = '${json.id}'`);
+    const openAt = async () =>
+      (await calls.list()).json.connections.map((one: Record<string, unknown>) => one.open_outcomes);
+    expect(await openAt()).toEqual([0, 0, 0, 0]);
+    await change("status = 'PENDING', check_at = now() + interval '1 day'");
+    expect(await openAt()).toEqual([1, 0, 0, 0]);
+    await change("status = 'SUCCEEDED', check_at = NULL");
+  });
+
+  it('the list shows stored secrets, and until when a replaced one is accepted, without any value', async () => {
+    const actor = 'operator-12345678 from 127.0.0.1';
+    const store = (name: string, isPrevious: boolean, ends: string) =>
+      tables.query(`
+        INSERT INTO connection_secret (connection_id, name, id, sealed, actor, is_previous, ends_at)
+        VALUES ('sandbox-two', '${name}', gen_random_uuid(), 'sealed-canary', '${actor}', ${isPrevious}, ${ends})`);
+    await store('api_key', false, 'NULL');
+    await store('api_key', true, "now() + interval '1 hour'");
+    const listed = await calls.list();
+    await tables.query('DELETE FROM connection_secret');
+    const [, { secrets }] = listed.json.connections;
+    expect(secrets[0]).toEqual({
+      ...{ name: 'api_key', source: 'STORED', actor },
+      set_at: expect.stringMatching(/Z$/),
+      previous_until: expect.stringMatching(/Z$/),
+    });
+    expect(Date.parse(secrets[0].previous_until)).toBeGreaterThan(Date.now());
+    expect(secrets[1]).toMatchObject({ name: 'notification_secret', source: 'ENVIRONMENT', actor: '' });
+    expect(listed.text).not.toContain('canary');
   });
 
   it.each(RPCS)('the list of connections over %s is the same as over REST', async (protocol) => {

@@ -11,8 +11,8 @@ import {
   ListPaymentsResponseSchema,
   PaymentService,
 } from '#gen/payments/v1/payment_service_pb.js';
+import { BODY_LIMIT_BYTES } from '#src/api/body-limit.ts';
 import { toServiceError } from '#src/api/errors.ts';
-import { BODY_LIMIT_BYTES } from '#src/api/expand.ts';
 import { restRoutes } from '#src/api/rest.ts';
 import { REASONS, ServiceError } from '#src/service-error.ts';
 

@@ -49,6 +49,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
       const claimed = await claimPayment(database, {
         ...payment,
         accountId: ACCOUNT_ID,
+        catalogueVersion: 0,
         requestHash,
         requestShape: requestHash,
         merchantOrderId: payment.idempotencyKey,

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,6 +34,10 @@ export async function startService(options: {
    * over from it.
    */
   readonly hangingPort?: number | undefined;
+  /** Number of connections, each for an account of its own, that no payment uses; none by default. */
+  readonly connectionsBeside?: number;
+  /** The catalogue is published in the database instead of read from a file. */
+  readonly inDatabase?: true;
   /** Number of worker processes; one by default. */
   readonly workers?: number;
   /** Other settings. */
@@ -46,26 +50,31 @@ export async function startService(options: {
   writeFileSync(catalogueFile, catalogue(options));
   const logFile = join(home, `${name}.log`);
   const start = startCommand(checkout);
+  const env = {
+    ...process.env,
+    ...start.environment,
+    PORT: '0',
+    WORKERS: String(options.workers ?? 1),
+    DATABASE_URL: options.databaseUrl,
+    DATABASE_MAX_CONNECTIONS: String(POOL_SIZE),
+    ...KEYS,
+    CATALOGUE_FILE: options.inDatabase ? '' : catalogueFile,
+    SANDBOX: 'off',
+    WEBHOOKS_ALLOW_PRIVATE: 'on',
+    LOG_LEVEL: 'info',
+    // Refusals are not measured here.
+    RATE_LIMIT_PER_S: '1000000',
+    RATE_LIMIT_BURST: '1000000',
+    BENCH_PROVIDER_KEY: 'bench',
+    ...options.environment,
+  };
+  if (options.inDatabase) {
+    const command = ['src/commands/catalogue.ts', 'publish', catalogueFile, '--comment', 'a benchmark'];
+    execFileSync(process.execPath, [...command, '--secrets-from-environment'], { cwd: checkout, env });
+  }
   const child = spawn(process.execPath, [...options.nodeOptions, ...start.arguments], {
     cwd: checkout,
-    env: {
-      ...process.env,
-      ...start.environment,
-      PORT: '0',
-      WORKERS: String(options.workers ?? 1),
-      DATABASE_URL: options.databaseUrl,
-      DATABASE_MAX_CONNECTIONS: String(POOL_SIZE),
-      ...KEYS,
-      CATALOGUE_FILE: catalogueFile,
-      SANDBOX: 'off',
-      WEBHOOKS_ALLOW_PRIVATE: 'on',
-      LOG_LEVEL: 'info',
-      // Refusals are not measured here.
-      RATE_LIMIT_PER_S: '1000000',
-      RATE_LIMIT_BURST: '1000000',
-      BENCH_PROVIDER_KEY: 'bench',
-      ...options.environment,
-    },
+    env,
     stdio: ['ignore', openSync(logFile, 'w'), 'pipe'],
   });
   const port = await readPort(child);
@@ -119,6 +128,7 @@ const CONDITIONS = [
 function catalogue({
   providerPort,
   routesBefore = 0,
+  connectionsBeside = 0,
   terms = {},
   hangingPort,
 }: Parameters<typeof startService>[0]): string {
@@ -133,6 +143,11 @@ function catalogue({
     settings: { base_url: "http://127.0.0.1:${port}", timeout_ms: ${terms.timeoutMs ?? 10_000} }
     secrets_from_environment: { api_key: BENCH_PROVIDER_KEY }${terms.maxInFlight ? `\n    max_in_flight: ${terms.maxInFlight}` : ''}`;
   const connections = [connection('bench', providerPort)];
+  const accounts = Array.from({ length: connectionsBeside }, (_, i) => {
+    const accountId = `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`;
+    connections.push(`${connection(`beside-${i}`, providerPort)}\n    account_ids: [${accountId}]`);
+    return `\n      - { account_ids: [${accountId}], targets: [{ connection: beside-${i} }] }`;
+  });
   if (hangingPort) {
     connections.push(connection('hanging', hangingPort), connection('failing', hangingPort));
     before.push(
@@ -145,7 +160,10 @@ payment_method_types:
   - { type: CARD, category: CARD, workflows: [DIRECT] }
 connections:${connections.join('')}
 routes:
-${before.join('')}  - { id: 1, name: Everything, targets: [{ connection: bench }] }
+${before.join('')}  - id: 1
+    name: Everything
+    targets: [{ connection: bench }]
+    accounts:${accounts.join('') || ' []'}
 bins:
   - { prefix: "40518856", issuer_name: Bench Bank, issuer_code: BB, country_code: CL, category: GOLD, type: CREDIT }
 `;

@@ -20,7 +20,7 @@ type Over = {
 
 const open = (text: string, predecessor?: OpenedCatalogue, over: Over = {}) =>
   openCatalogue(
-    parseCatalogue(text, 'test.yaml'),
+    { catalogue: parseCatalogue(text, 'test.yaml'), version: 0 },
     {
       connectors: over.connectors ?? CONNECTORS,
       environment: (name) => ({ ONE_KEY: over.apiKey ?? 'key-7391' })[name],

@@ -13,7 +13,9 @@ const ofScripts = Object.values(scripts).flatMap(
 const ofDocs = globSync('docs/*.md', { cwd: ROOT })
   .flatMap((page) => [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^node (\S+\.ts)/gm)])
   .flatMap(([, file]) => file ?? []);
-const commands = [...new Set([...ofScripts, ...ofDocs, 'test/bench/routing.ts', 'sandbox/main.ts'])];
+const commands = [
+  ...new Set([...ofScripts, ...ofDocs, 'test/bench/routing.ts', 'test/bench/dry-run.ts', 'sandbox/main.ts']),
+];
 
 it('the tested commands include those in package.json', () => {
   expect(commands).toEqual(

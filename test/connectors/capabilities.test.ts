@@ -133,3 +133,14 @@ it("docs/providers/README.md lists the connectors' actual capabilities", () => {
     .filter((line) => line.startsWith('| ') && !line.startsWith('| |'));
   expect(documented).toEqual(rows);
 });
+
+it.each(Object.keys(SETTINGS))('every connection to %s has the capabilities of its connector', (name) => {
+  const connector = CONNECTORS.find((one) => one.name === name);
+  const { capabilities } = open(name, SETTINGS[name]?.least ?? {});
+  for (const [capability, value] of Object.entries(connector?.capabilities ?? {})) {
+    if (typeof value === 'function' || value === false) continue;
+    const own: unknown = capabilities[capability as keyof typeof capabilities];
+    if (Array.isArray(value)) expect(own, capability).toEqual(expect.arrayContaining(value));
+    else if (capability !== 'localMethods') expect(own, capability).toBe(value);
+  }
+});

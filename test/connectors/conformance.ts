@@ -9,6 +9,7 @@ import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { Secret } from '#src/secret.ts';
 import { freePort } from '../support/free-port.ts';
 import { brokenAnswers, ENDLESS_ANSWERS } from './broken-answers.ts';
+import { type ConformingAccount, describeAccount } from './conformance-account.ts';
 import {
   type ConformingCall,
   describeCalls,
@@ -56,6 +57,8 @@ export type ConformingConnector = ConformingCorrections & {
   readonly lost?: 'unknown' | 'not_sent';
   /** The provider's response to a successful probe. */
   readonly probeAnswer: { status: number; body: JsonObject };
+  /** Answers to the question for the account behind the credentials. */
+  readonly accounts: readonly ConformingAccount[];
   /** The connector's calls other than `pay`. */
   readonly calls?: readonly ConformingCall[];
   /** Absent if the provider closes no payment that awaits its payer. */
@@ -176,6 +179,7 @@ export function describeConformance(subject: ConformingConnector): void {
       ...{ serve: suite.serve, connect: suite.connect, timeoutOf, slackMs: SLACK_MS },
       capabilities: () => suite.connect('http://127.0.0.1:1').capabilities,
     };
+    describeAccount(subject.accounts, subject.approval(subject.attempt()), calls);
     describeCalls(subject.calls ?? [], calls);
     describeClosing(subject.closing, calls);
     describeSecondCharge(subject.secondCharge, calls);

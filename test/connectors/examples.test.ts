@@ -25,20 +25,23 @@ it.each([
     expect.any(Function),
   ],
 ])('the example catalogue of %s opens with secrets from the environment', async (name, id, can, lookUp) => {
-  const catalogue = openCatalogue(readCatalogue(join(EXAMPLES, `${name}.yaml`)), {
-    connectors: CONNECTORS,
-    environment: (variable) => ENVIRONMENT[variable],
-    variables: {},
-    maxInFlight: 1_000,
-    identityKey: new Uint8Array(32),
-    rates: createApprovalRates(),
-    observer: {
-      conditionFailed: () => {},
-      circuitChanged: () => {},
-      probeFailed: () => {},
-      connectionRetired: () => {},
+  const catalogue = openCatalogue(
+    { catalogue: readCatalogue(join(EXAMPLES, `${name}.yaml`)), version: 0 },
+    {
+      connectors: CONNECTORS,
+      environment: (variable) => ENVIRONMENT[variable],
+      variables: {},
+      maxInFlight: 1_000,
+      identityKey: new Uint8Array(32),
+      rates: createApprovalRates(),
+      observer: {
+        conditionFailed: () => {},
+        circuitChanged: () => {},
+        probeFailed: () => {},
+        connectionRetired: () => {},
+      },
     },
-  });
+  );
   const connection = catalogue.connections.get(id);
   expect(connection?.capabilities).toMatchObject(can);
   expect([connection?.lookUp, connection?.readNotification]).toEqual([lookUp, expect.any(Function)]);

@@ -94,6 +94,7 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
     readNotification: undefined,
     pay: payments.call,
     probe: probed ? probe : undefined,
+    readAccount: async () => ({ result: 'ACCEPTED', account: undefined, environment: 'TEST' }),
     lookUp: async ({ transactionId }) => {
       lookedUp.push(transactionId);
       return OUTCOMES.unknown;

@@ -34,6 +34,7 @@ function limited(limit: number) {
     lookUpEnrollment: send('lookUpEnrollment'),
     readNotification: undefined,
     probe: undefined,
+    readAccount: async () => ({ result: 'ACCEPTED', account: undefined, environment: 'TEST' }),
     close: async () => {},
   };
   const connection = limitCalls(inner, limit);

@@ -32,6 +32,7 @@ function answering(outcome: Outcome): ProviderConnection {
       ],
     }),
     probe: undefined,
+    readAccount: async () => ({ result: 'ACCEPTED', account: undefined, environment: 'TEST' }),
     close: async () => {},
   };
   return redactOutcomes(connection);

@@ -26,20 +26,14 @@ export type Process = {
 const START_TIMEOUT_MS = 120_000;
 const END_TIMEOUT_MS = 30_000;
 
-/**
- * Starts a Node program and waits for the line with its URL.
- *
- * @param options.announces matches that line; the first group is the URL.
- * @throws Error if the program exits or prints no URL in time; `cause` is its output.
- */
-export async function startProcess(options: {
+/** Starts a Node program whose output is collected. */
+export function startNode(options: {
   readonly checkout: string;
   readonly program: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly nodeOptions?: readonly string[];
-  readonly announces: RegExp;
-}): Promise<Process> {
+}) {
   const { checkout, program, args = [], nodeOptions = [] } = options;
   const child = spawn(process.execPath, [...nodeOptions, join(checkout, program), ...args], {
     cwd: checkout,
@@ -55,10 +49,22 @@ export async function startProcess(options: {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const chunks: string[] = [];
-  const output = () => chunks.join('');
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => chunks.push(chunk));
   }
+  return { child, output: () => chunks.join('') };
+}
+
+/**
+ * Starts a Node program and waits for the line with its URL.
+ *
+ * @param options.announces matches that line; the first group is the URL.
+ * @throws Error if the program exits or prints no URL in time; `cause` is its output.
+ */
+export async function startProcess(
+  options: Parameters<typeof startNode>[0] & { readonly announces: RegExp },
+): Promise<Process> {
+  const { child, output } = startNode(options);
   const gone = once(child, 'exit');
   const url = await announced(child, output, options.announces);
   const pid = child.pid ?? 0;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ import { drained } from './drain.ts';
 import { createGate, type Gate } from './gate.ts';
 import { deliver } from './notify.ts';
 import { type Answer, makeOrder, type Order, type OrderOptions, paymentOf, send } from './orders.ts';
-import { type Process, startProcess } from './processes.ts';
+import { type Process, startNode, startProcess } from './processes.ts';
 import { startProviderProxy } from './provider-proxy.ts';
 import type { Ability, Judge, LedgerLine, Provider } from './providers/provider.ts';
 import { createRandom, type Random } from './random.ts';
@@ -40,6 +41,12 @@ export type World = {
   /** The number of handles that each replica had after its start. */
   readonly baselines: ReadonlyMap<Process, number>;
   startReplica(options?: ReplicaOptions): Promise<Process>;
+  /** Runs a command in the environment of a replica, with other variables. @returns its exit code. */
+  command(
+    program: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+  ): Promise<number | null>;
   /** Writes a changed catalogue. @returns the path of its file, for a replica's CATALOGUE_FILE. */
   catalogueWith(change: (text: string) => string): string;
   /** Starts another provider of the same kind with a separate ledger. */
@@ -176,6 +183,21 @@ export async function openWorld(options: {
       () => undefined,
     );
   const drain = () => drained(open);
+  const environment = (): Readonly<Record<string, string>> => {
+    const viaProxy = new URL(databaseUrl);
+    viaProxy.port = String(database.port);
+    return {
+      PORT: '0',
+      DATABASE_URL: viaProxy.href,
+      CATALOGUE_FILE: catalogueFile,
+      SANDBOX: 'off',
+      ...kind.environment,
+      WEBHOOKS_ALLOW_PRIVATE: 'on',
+      VAULT_KEYS: `faults-1:${VAULT_KEY.toString('base64')}`,
+      HASH_KEY: HASH_KEY.toString('base64'),
+      ...SCHEDULE,
+    };
+  };
 
   async function insist(order: Order): Promise<Answer> {
     const deadline = performance.now() + INSIST_TIMEOUT_MS;
@@ -208,24 +230,14 @@ export async function openWorld(options: {
     until,
     insist,
     async startReplica({ env = {}, nodeOptions = [], checkout: from = checkout, unhurried } = {}) {
-      const viaProxy = new URL(databaseUrl);
-      viaProxy.port = String(database.port);
       const start = () =>
         startProcess({
           checkout: from,
           program: 'src/main.ts',
           nodeOptions,
           env: {
-            PORT: '0',
-            DATABASE_URL: viaProxy.href,
-            CATALOGUE_FILE: unhurried ? patientFile : catalogueFile,
-            SANDBOX: 'off',
-            ...kind.environment,
-            WEBHOOKS_ALLOW_PRIVATE: 'on',
-            VAULT_KEYS: `faults-1:${VAULT_KEY.toString('base64')}`,
-            HASH_KEY: HASH_KEY.toString('base64'),
-            ...SCHEDULE,
-            ...(unhurried && { LEASE_MARGIN_MS: '20000' }),
+            ...environment(),
+            ...(unhurried && { CATALOGUE_FILE: patientFile, LEASE_MARGIN_MS: '20000' }),
             ...env,
           },
           announces: SERVICE_ANNOUNCES,
@@ -234,6 +246,12 @@ export async function openWorld(options: {
       replicas.push(replica);
       baselines.set(replica, replica.usage().handles);
       return replica;
+    },
+    async command(program, args, env) {
+      const started = startNode({ checkout, program, args, env: { ...environment(), ...env } });
+      const [code] = await once(started.child, 'exit');
+      if (code !== 0) disappointments.push(`${program} ${args.join(' ')}: ${started.output()}`);
+      return code;
     },
     catalogueWith,
     async startProvider() {

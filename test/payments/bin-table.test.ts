@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { BinSchema } from '#gen/payments/config/catalogue_pb.js';
+import { BinSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { createBinTable } from '#src/payments/method/bin-table.ts';
 
 const bin = (prefix: string) => create(BinSchema, { prefix, issuerName: `issuer of ${prefix}` });

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BinSchema } from '#gen/payments/config/catalogue_pb.js';
+import { BinSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { CardDataInputSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { cardBrand } from '#src/card-number.ts';
 import { passesLuhn } from '#src/luhn.ts';

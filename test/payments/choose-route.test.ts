@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
+import { CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';

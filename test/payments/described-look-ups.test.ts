@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { PaymentMethodTypeSchema } from '#gen/payments/config/catalogue_pb.js';
+import { PaymentMethodTypeSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import {
   CapturePaymentRequestSchema,

@@ -6,7 +6,7 @@ import {
   Choice,
   type ConnectionConfigSchema,
   type RouteSchema,
-} from '#gen/payments/config/catalogue_pb.js';
+} from '#gen/payments/v1/catalogue_pb.js';
 import {
   Connection_Circuit as Circuit,
   ExplainRouteResponse_Choice as ExplainedChoice,
@@ -68,6 +68,7 @@ function explain(
   };
   return explainRoute(
     {
+      version: 41,
       types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
       router: createRouter(catalogue, signals),
       bins: createBinTable(catalogue.bins),
@@ -271,6 +272,9 @@ it('explaining a route reveals no setting and no secret of a connection', () => 
       connector: 'sandbox',
       circuit: Circuit.CLOSED,
       available: true,
+      retired: false,
+      accountIds: [],
+      secrets: [],
     },
   });
 });

@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { ConnectionConfigSchema } from '#gen/payments/config/catalogue_pb.js';
+import { ConnectionConfigSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { type BrowserInfo, BrowserInfoSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import {
   CardDataInputSchema,

@@ -236,6 +236,7 @@ export function ledgerProvider(): LedgerProvider {
     lookUp,
     readNotification: undefined,
     probe: undefined,
+    readAccount: async () => ({ result: 'ACCEPTED', account: undefined, environment: 'TEST' }),
     close: async () => {},
   };
   return {

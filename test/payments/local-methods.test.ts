@@ -5,7 +5,7 @@ import {
   ConnectionConfigSchema,
   type PaymentMethodType,
   PaymentMethodTypeSchema,
-} from '#gen/payments/config/catalogue_pb.js';
+} from '#gen/payments/v1/catalogue_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { isLocalMethod } from '#src/connectors/port/attempt.ts';

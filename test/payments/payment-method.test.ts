@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { type PaymentMethodType, PaymentMethodTypeSchema } from '#gen/payments/config/catalogue_pb.js';
+import { type PaymentMethodType, PaymentMethodTypeSchema } from '#gen/payments/v1/catalogue_pb.js';
 import {
   CardInputSchema,
   StoredCredentialsSchema,

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { CatalogueSchema, Choice, type RouteSchema } from '#gen/payments/config/catalogue_pb.js';
+import { CatalogueSchema, Choice, type RouteSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';

@@ -84,7 +84,7 @@ it.each(['o', 'ol', 'old', 'old-', 'old_2', 'another-id'])(
     // These IDs have the same beginning, but their cards need another key.
     await storeCard(`${id}x`, NEW);
     await storeCard('new', NEW);
-    const refusal = `VAULT_KEYS lacks the key "${id}", which 2 stored cards and webhook secrets need.`;
+    const refusal = `VAULT_KEYS lacks the key "${id}", which 2 stored cards and secrets need.`;
     await expect(start({ new: NEW })).rejects.toThrow(refusal);
     await start({ new: NEW, [id]: OLD });
   },
@@ -100,8 +100,8 @@ it('the service does not start without a key that webhook secrets or credentials
      VALUES ($1, $2, 'https://example.com', '', '{}', $3, $4, $5)`,
     [account, webhook, await sealed('new', NEW), await sealed('old', OLD), await sealed('old', OLD)],
   );
-  await expect(start({ new: NEW })).rejects.toThrow('lacks the key "old", which 2 stored cards and webhook');
-  await expect(start({ old: OLD })).rejects.toThrow('lacks the key "new", which 1 stored cards and webhook');
+  await expect(start({ new: NEW })).rejects.toThrow('lacks the key "old", which 2 stored cards and secrets');
+  await expect(start({ old: OLD })).rejects.toThrow('lacks the key "new", which 1 stored cards and secrets');
   expect(await known()).toHaveLength(3);
 });
 

@@ -17,6 +17,12 @@ const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
   installation_key: 'of the installation',
   response_schema: 'of the releases that ran here: copied to every shard',
   operator_session: 'of the installation',
+  catalogue_version: 'of the installation',
+  catalogue_head: 'of the installation',
+  catalogue_replica: 'of the installation',
+  connection_secret: 'of the installation',
+  connection_account: 'of the installation',
+  retired_connection: 'of the installation',
 };
 /** The simulated provider's schema, which is not sharded. */
 const FOREIGN_SCHEMAS = ['sandbox'];
@@ -49,6 +55,8 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_operator_session: OPERATOR,
   touch_operator_session: OPERATOR,
   delete_operator_session: OPERATOR,
+  has_payments_at_connection: OPERATOR,
+  read_refund_term: OPERATOR,
   list_account_names: OPERATOR,
   find_payments_by_provider_payment: OPERATOR,
   is_distributed: OPERATOR,
@@ -73,6 +81,16 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   insert_public_key: OPERATOR,
   revoke_public_key: OPERATOR,
   revoke_secret: OPERATOR,
+  read_catalogue_head: OPERATOR,
+  read_catalogue_version: OPERATOR,
+  list_catalogue_versions: OPERATOR,
+  save_catalogue_replica: OPERATOR,
+  list_catalogue_replicas: OPERATOR,
+  read_connection_secrets: OPERATOR,
+  list_connection_secrets: OPERATOR,
+  read_connection_accounts: OPERATOR,
+  list_sealed_connection_secrets: OPERATOR,
+  replace_sealed_connection_secret: OPERATOR,
 };
 
 /** Statements that PostgreSQL plans for each call, so they are sent without a name; each with a part of its text. */

@@ -2,31 +2,20 @@ import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { claimOperation } from '#src/store/engine/claim-operation.ts';
 import { claimGrouped, claimPayment } from '#src/store/engine/claim-payment.ts';
-import type { Database } from '#src/store/engine/database.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { approvedPayment, attemptToClaim, changeOf, operationClaimOf } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 
 onOwnDatabase({ empties: 'payment, transaction' });
 
-/** The database as a later release calls it, with the version of its catalogue; this release passes none. */
-const later = (): Database => ({
-  ...database,
-  query: (statement, values = []) => {
-    const text = statement.text
-      .replace(/(claim_payment_1|claim_operation_1)\((.*)\)/, '$1($2, the_catalogue_version => 7)')
-      .replace(/(claim_payments\w*_1)\((.*)\)/, '$1($2, ARRAY[7, 7])')
-      .replace(/(write_change_1)\((.*)\)/, '$1($2, added_catalogue_version => 7)');
-    return database.query({ ...statement, text, name: `${statement.name}_later` }, values);
-  },
-});
+const versioned = () => ({ ...attemptToClaim().claim, catalogueVersion: 7 });
 const versions = async () =>
   (await tables.query('SELECT catalogue_version FROM transaction ORDER BY catalogue_version')).map(
     ({ catalogue_version }) => catalogue_version,
   );
 
 it('a claim stores the version of the catalogue', async () => {
-  await claimPayment(later(), attemptToClaim().claim);
+  await claimPayment(database, versioned());
   expect(await versions()).toEqual([7]);
 });
 
@@ -34,15 +23,15 @@ it('a claim stores the version of the catalogue', async () => {
 it.each([false, true].filter((isDistributed) => isDistributed || !process.env.CITUS_URL))(
   'claims in a group store the version of the catalogue (distributed: %s)',
   async (isDistributed) => {
-    const claims = [1, 2, 3].map(() => attemptToClaim().claim);
-    await Promise.all(claims.map((claim) => claimGrouped({ ...later(), isDistributed }, claim)));
+    const claims = [1, 2, 3].map(versioned);
+    await Promise.all(claims.map((claim) => claimGrouped({ ...database, isDistributed }, claim)));
     expect(await versions()).toEqual([7, 7, 7]);
   },
 );
 
 it('the claim of an operation stores the version of the catalogue', async () => {
   const base = await approvedPayment(database, tables);
-  await claimOperation(later(), operationClaimOf(base));
+  await claimOperation(database, operationClaimOf(base, { catalogueVersion: 7 }));
   expect(await versions()).toEqual([0, 7]);
 });
 
@@ -52,8 +41,8 @@ it('an added transaction has the version of the catalogue', async () => {
     ...{ id: randomUUID(), type: 'PURCHASE', parentId: undefined, status: 'PENDING', isFinal: false },
     ...{ connectionId: 'second', connectionIdentity: 'second account', minorUnits: 1n, currency: 'USD' },
     ...{ capture: false, reference: undefined, providerPaymentId: undefined, vaultedToken: undefined },
-    checkInS: undefined,
+    ...{ checkInS: undefined, catalogueVersion: 7 },
   };
-  await writeChange(later(), { ...changeOf(base, 'ADDED', { version: 1 }), transaction: undefined, added });
+  await writeChange(database, { ...changeOf(base, 'ADDED', { version: 1 }), transaction: undefined, added });
   expect(await versions()).toEqual([0, 7]);
 });

@@ -7,6 +7,7 @@ import { finishDelivery, redeliverFailed } from '#src/store/tables/deliveries.ts
 import { findNotifiedTransaction } from '#src/store/tables/notifications.ts';
 import { findOwnTransaction } from '#src/store/tables/own-transaction.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
+import { listRecordedPayments } from '#src/store/tables/recorded-payments.ts';
 import { lockResponsesOf } from '#src/store/tables/replayed-calls.ts';
 import { findPaymentsById, findPaymentsByReference } from '#src/store/tables/search-payments.ts';
 import { closeDeliveries } from '#src/store/tables/webhooks.ts';
@@ -25,7 +26,7 @@ const statements = new Map<string, Statement>();
 const collector = {
   query: async (statement: Statement) => {
     statements.set(statement.name, statement);
-    return { rows: [{ accountId: ACCOUNT_ONE, id: ACCOUNT_ONE }] };
+    return { rows: [{ accountId: ACCOUNT_ONE, id: ACCOUNT_ONE, attemptId: ACCOUNT_ONE }] };
   },
   roundTripMs: () => 0,
 } as unknown as Database;
@@ -75,6 +76,8 @@ beforeAll(async () => {
     from: undefined,
     before: undefined,
   };
+  await listRecordedPayments(collector, { accountId: undefined, since: undefined }, undefined);
+  await listRecordedPayments(collector, { accountId: ACCOUNT_ONE, since: undefined }, undefined);
   await findPaymentsByReference(collector, all, ['scripted'], 'one');
   const result = { responseStatus: 200, error: undefined, retryInS: undefined };
   const delivery = { id: claim.paymentId, attempts: 1, leasedUntil: '2026-01-31T09:08:07.000001Z' };
@@ -115,6 +118,12 @@ it.each(['find_due_transactions', 'find_unaskable_attempts'])(
     expect(plan).not.toMatch(/Seq Scan/);
   },
 );
+
+it('the statements that read stored payments to route them again find them by indexes on ids', async () => {
+  expect(await planOf('list_newest_attempts')).toContain('transaction_by_id');
+  expect(await planOf('list_newest_attempts_of_account')).toMatch(/transaction_by_id|transaction_pkey/);
+  expect(await planOf('read_recorded_payments')).toContain('payment_pkey');
+});
 
 it.each(['read_payment_state', 'find_own_transaction', 'read_found_payments'])(
   'the statement %s finds its payments by account and id',

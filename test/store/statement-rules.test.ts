@@ -18,7 +18,8 @@ const OVER_ALL_ACCOUNTS = [
 ];
 
 /** Statements on tables that are not distributed, and reads of the catalog. */
-const NOT_DISTRIBUTED = /operator_session|installation_key|schema_migration|pg_\w+|unnest\(ARRAY/;
+const NOT_DISTRIBUTED =
+  /operator_session|installation_key|catalogue_\w+|retired_connection|connection_secret|schema_migration|pg_\w+|unnest\(ARRAY/;
 
 const written = globSync('src/store/{engine,tables}/*.ts').flatMap((file) =>
   [...readFileSync(file, 'utf8').matchAll(/(?:name: '(\w+)',\s*text:\s*)?(?:`([^`]*)`|'([^'\n]*)')/g)]

@@ -57,7 +57,7 @@ export function attemptToClaim(options: AttemptOptions = {}): { claim: Claim; at
     ...{ methodType: 'CARD', methodKind: 'CARD', category: 'CARD', payerDueInS: 86_400 },
     ...{ customerId: undefined, payerEmailHash: undefined, payerDocumentHash: undefined },
     ...{ transactionId, transactionStatus: 'PENDING', type: 'PURCHASE' },
-    ...{ connectionId, connectionIdentity: identity },
+    ...{ connectionId, connectionIdentity: identity, catalogueVersion: 0 },
     ...{ minorUnits: 5_575n, currency: 'USD', capture: false, leaseS },
     vault: vaultedToken ? { token: vaultedToken, card: new Uint8Array(), cardNumber: 'sealed' } : undefined,
   };
@@ -132,6 +132,7 @@ export async function approvedPayment(
 export function operationClaimOf(base: OpenAttempt, changes: Partial<OperationClaim> = {}): OperationClaim {
   return {
     accountId: ACCOUNT_ONE,
+    catalogueVersion: 0,
     paymentId: base.paymentId,
     version: 1,
     status: 'SUCCEEDED',

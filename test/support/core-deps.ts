@@ -4,7 +4,7 @@ import {
   CatalogueSchema,
   type FailoverSchema,
   type PaymentMethodTypeSchema,
-} from '#gen/payments/config/catalogue_pb.js';
+} from '#gen/payments/v1/catalogue_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { systemClock } from '#src/clock.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
@@ -64,7 +64,7 @@ export function coreDeps(options: CoreOptions): CoreDeps {
   const live = {
     types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
     router: createRouter(catalogue, signals),
-    ...{ signals, bins: BINS, connections, learn: () => {} },
+    ...{ version: 0, signals, bins: BINS, connections, learn: () => {} },
   };
   return {
     ...{ database, responses, vault: VAULT, now: systemClock() },

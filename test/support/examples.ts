@@ -19,6 +19,7 @@ const RECORDED: readonly (readonly [pattern: RegExp, placeholder: string])[] = [
   [/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>'],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z/g, '<timestamp>'],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<provider timestamp>'],
+  [/(?<="hash":")[0-9a-f]{64}(?=")/g, '<64 hexadecimal digits>'],
   [/127\.0\.0\.1:\d+/g, '<host>'],
   [/whsec_[A-Za-z0-9+/=]+/g, '<secret>'],
   [/(?<="(?:authorization_code|auth_code)":")[0-9A-Z]{6}(?=")/g, '<6 letters or digits>'],

@@ -12,6 +12,8 @@ const PLACEHOLDERS: Readonly<Record<string, string>> = {
   // ISO 8583 fields 38 (authorization code) and 37 (retrieval reference number).
   '<6 letters or digits>': '[0-9A-Z]{6}',
   '<12 digits>': '\\d{12}',
+  // A SHA-256.
+  '<64 hexadecimal digits>': '[0-9a-f]{64}',
   // The sandbox's id of a transaction at a card scheme.
   '<12 letters or digits>': '[0-9A-Z]{12}',
   // References, accounts and barcodes of local methods.

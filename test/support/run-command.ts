@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { expect } from 'vitest';
 import type { Command } from '#src/commands/command-line.ts';
 
@@ -10,6 +11,16 @@ export async function runCommand(
   environment: Readonly<Record<string, string>>,
   ...args: string[]
 ): Promise<Ran> {
+  return runCommandWithInput(command, environment, '', ...args);
+}
+
+/** Runs a command with a standard input. */
+export async function runCommandWithInput(
+  command: Command,
+  environment: Readonly<Record<string, string>>,
+  input: string,
+  ...args: string[]
+): Promise<Ran> {
   const printed = { stdout: '', stderr: '' };
   const to = (stream: 'stdout' | 'stderr') => ({
     write(text: string | Uint8Array) {
@@ -17,7 +28,10 @@ export async function runCommand(
       return true;
     },
   });
-  const code = await command(args, { stdout: to('stdout'), stderr: to('stderr'), environment });
+  const code = await command(args, {
+    ...{ stdout: to('stdout'), stderr: to('stderr'), environment },
+    stdin: Readable.from([input]),
+  });
   return { code, ...printed };
 }
 

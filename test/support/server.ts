@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
+import { createCredentialsReader } from '#src/catalogue/credentials.ts';
+import { followCatalogue } from '#src/catalogue/follow-catalogue.ts';
 import { parseCatalogue, readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { readCatalogueInForce, seedCatalogue } from '#src/catalogue/seed-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
 import { createLog } from '#src/observe/log-writer.ts';
 import { createBinTable } from '#src/payments/method/bin-table.ts';
@@ -36,6 +39,8 @@ export async function startTestServer(
     databaseUrl?: string;
     /** The clock of the circuit breakers. */
     nowMs?: () => number;
+    /** Runs the catalogue in the database and follows it, under this name; otherwise the database only has it. */
+    replica?: string;
   } = {},
 ): Promise<TestServer> {
   const owned = options.databaseUrl ? undefined : await createTestDatabase();
@@ -68,22 +73,34 @@ export async function startTestServer(
     fingerprintKey: hashKeys(keys.hashKey).fingerprintKey,
     bins: createBinTable(catalogue.bins),
   });
+  await seedCatalogue(database, catalogue, catalogue, 'test');
+  const { replica } = options;
+  const readCredentials = createCredentialsReader(database, cardVault(keys.vaultKeys));
+  const stored = replica ? await readCatalogueInForce(database, readCredentials) : undefined;
   const server = await createServer({
     config,
-    catalogue,
+    catalogue: stored ?? { catalogue, version: 0 },
     keys,
     database,
     databaseUrl,
     log,
     nowMs: options.nowMs,
   });
+  const url = await server.listen();
+  const { replaceCatalogue: replace, reloaded } = server;
+  const following =
+    replica &&
+    stored &&
+    followCatalogue({ database, replica, started: stored, readCredentials, replace, reloaded });
   return {
-    url: await server.listen(),
+    url,
     databaseUrl,
     keys,
     logLines,
-    replaceCatalogue: (text) => server.replaceCatalogue(parseCatalogue(text, 'catalogue')),
+    replaceCatalogue: (text) =>
+      server.replaceCatalogue({ catalogue: parseCatalogue(text, 'catalogue'), version: 0 }),
     async close() {
+      if (following) await following.stop();
       await server.close();
       await database.close();
       await owned?.drop();

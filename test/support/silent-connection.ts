@@ -14,6 +14,7 @@ export function silentConnection(over: Partial<ProviderConnection> = {}): Provid
     pay: () => Promise.reject(new Error('nothing is sent')),
     lookUp: undefined,
     probe: undefined,
+    readAccount: async () => ({ result: 'ACCEPTED', account: undefined, environment: 'TEST' }),
     deadlineMs: 1_000,
     close: async () => {},
     ...over,

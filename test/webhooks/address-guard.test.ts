@@ -1,6 +1,6 @@
 import type { LookupFunction } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { isPublicAddress } from '#src/webhooks/address-guard.ts';
+import { isMetadataAddress, isPublicAddress } from '#src/public-address.ts';
 import { createWebhookClient, type WebhookClient } from '#src/webhooks/webhook-client.ts';
 import { type Receiver, startReceiver, status } from './receiver.ts';
 
@@ -40,6 +40,21 @@ function resolver(...answers: string[][]): { lookup: LookupFunction; asked: () =
   };
   return { lookup, asked: () => asked };
 }
+
+it.each([
+  ['169.254.169.254', true],
+  ['::ffff:169.254.169.254', true],
+  ['::ffff:a9fe:a9fe', true],
+  ['fe80::1%eth0', true],
+  ['fd00:ec2::254', true],
+  ['168.63.129.16', true],
+  ['10.0.0.1', false],
+  ['8.8.8.8', false],
+  ['fd00::1', false],
+  ['not an address', false],
+])('a cloud describes the machine at the address %s: %s', (address, is) => {
+  expect(isMetadataAddress(address)).toBe(is);
+});
 
 describe('public and private addresses', () => {
   it.each(['8.8.8.8', '1.1.1.1', '100.63.255.255', '172.15.0.1', '172.32.0.1', '2606:4700::1111', '2a00::1'])(

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { HttpRuleSchema } from '#gen/google/api/http_pb.js';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
-import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
+import { CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,

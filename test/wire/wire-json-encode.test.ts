@@ -1,8 +1,8 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
-import { ConnectionConfigSchema } from '#gen/payments/config/catalogue_pb.js';
 import { AirlineSchema, OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
+import { ConnectionConfigSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { PaymentMethodDetailSchema } from '#gen/payments/v1/payment_method_pb.js';
 import {

@@ -6,6 +6,7 @@ import {
   type DescMessage,
   type DescMethod,
   type DescService,
+  type FileRegistry,
   fromBinary,
 } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
@@ -22,13 +23,34 @@ const PACKAGE = 'payments.v1';
  * @throws Error if buf cannot build proto/.
  */
 export function readServices(directory: string): DescService[] {
-  const image = execFileSync('buf', ['build', 'proto', '-o', '-'], { cwd: directory, maxBuffer: 1 << 28 });
-  const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, image));
-  return [...registry.files]
+  return [...readFiles(directory).files]
     .filter((file) => file.proto.package === PACKAGE)
     .flatMap((file) => file.services)
     .filter((service) => service.methods.some((method) => httpBindings(method).length > 0))
     .sort((one, other) => ORDER(one) - ORDER(other) || one.name.localeCompare(other.name));
+}
+
+/**
+ * Reads the comments of the connectors' settings, which the form of a connection shows.
+ *
+ * @returns the comments by the names of messages and of their fields.
+ * @throws Error if buf cannot build proto/.
+ */
+export function readSettingHelps(directory: string): Record<string, Record<string, string>> {
+  const files = [...readFiles(directory).files].filter(({ name }) => name === SETTINGS);
+  return Object.fromEntries(
+    files
+      .flatMap(({ messages }) => messages)
+      .map(({ name, fields }) => [name, Object.fromEntries(fields.map((one) => [one.name, commentOf(one)]))]),
+  );
+}
+
+/** The .proto of the connectors' settings, without the extension. */
+const SETTINGS = 'payments/config/connector_settings';
+
+function readFiles(directory: string): FileRegistry {
+  const image = execFileSync('buf', ['build', 'proto', '-o', '-'], { cwd: directory, maxBuffer: 1 << 28 });
+  return createFileRegistry(fromBinary(FileDescriptorSetSchema, image));
 }
 
 /** Payments come first, since readers start at the top. */

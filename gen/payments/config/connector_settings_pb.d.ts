@@ -35,7 +35,8 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   timeoutMs?: number | undefined;
 
   /**
-   * Must not contain a colon, because the signature of a notification joins its fields with colons.
+   * Name of the merchant account. Must not contain a colon, because the signature of a notification joins its fields with
+   * colons.
    *
    * @generated from field: string merchant_account = 3;
    */
@@ -65,7 +66,7 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   technicalCancelMinutes?: number | undefined;
 
   /**
-   * Sent in a header.
+   * Adyen's API key, with the role for the Checkout API. Sent in a header.
    *
    * @generated from field: optional string api_key = 7;
    */
@@ -159,7 +160,7 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
   excludedPaymentTypes: string[];
 
   /**
-   * Sent in a header.
+   * The access token of the account's application (APP_USR-… or TEST-…). Sent in a header.
    *
    * @generated from field: optional string access_token = 8;
    */
@@ -265,13 +266,16 @@ export declare type PayPalConfig = Message<"payments.config.PayPalConfig"> & {
   sendShippingAddress: boolean;
 
   /**
-   * Must not contain a colon, which separates the two credentials in Basic authentication.
+   * The client id of the account's REST app. Must not contain a colon, which separates the two credentials in Basic
+   * authentication.
    *
    * @generated from field: optional string client_id = 8;
    */
   clientId?: string | undefined;
 
   /**
+   * The secret of the account's REST app.
+   *
    * @generated from field: optional string client_secret = 9;
    */
   clientSecret?: string | undefined;
@@ -318,7 +322,7 @@ export declare type SandboxConfig = Message<"payments.config.SandboxConfig"> & {
   accountId?: string | undefined;
 
   /**
-   * Sent in a header.
+   * The provider's API key. Sent in a header.
    *
    * @generated from field: optional string api_key = 5;
    */
@@ -374,7 +378,7 @@ export declare type StripeConfig = Message<"payments.config.StripeConfig"> & {
   timeoutMs?: number | undefined;
 
   /**
-   * Identifies the account, so that the key can be rolled.
+   * Id of the account (acct_…). It identifies the account, so that the key can be rolled.
    *
    * @generated from field: optional string account_id = 3;
    */

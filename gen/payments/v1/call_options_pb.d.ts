@@ -54,6 +54,13 @@ export declare const idempotency_key: GenExtension<MethodOptions, IdempotencyKey
 export declare const public_key_can_suffice: GenExtension<MethodOptions, boolean>;
 
 /**
+ * A key of OPERATOR_READ_KEYS suffices for the call, or for a request that changes nothing.
+ *
+ * @generated from extension: bool read_key_suffices = 50004;
+ */
+export declare const read_key_suffices: GenExtension<MethodOptions, boolean>;
+
+/**
  * Browsers may make the call with the public key alone, from pages of the origins that the account allows (CORS).
  *
  * @generated from extension: bool for_browsers = 50003;

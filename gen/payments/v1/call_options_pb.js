@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file payments/v1/call_options.proto.
  */
 export const file_payments_v1_call_options = /*@__PURE__*/
-  fileDesc("Ch5wYXltZW50cy92MS9jYWxsX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxKm0KDklkZW1wb3RlbmN5S2V5Eh8KG0lERU1QT1RFTkNZX0tFWV9VTlNQRUNJRklFRBAAEhwKGElERU1QT1RFTkNZX0tFWV9SRVFVSVJFRBABEhwKGElERU1QT1RFTkNZX0tFWV9PUFRJT05BTBACOmYKD2lkZW1wb3RlbmN5X2tleRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNGGAyABKA4yGy5wYXltZW50cy52MS5JZGVtcG90ZW5jeUtleVIOaWRlbXBvdGVuY3lLZXk6VQoWcHVibGljX2tleV9jYW5fc3VmZmljZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNKGAyABKAhSE3B1YmxpY0tleUNhblN1ZmZpY2U6QwoMZm9yX2Jyb3dzZXJzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY04YDIAEoCFILZm9yQnJvd3NlcnM6RgoNZm9yX29wZXJhdG9ycxIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxjRhgMgASgIUgxmb3JPcGVyYXRvcnNCTAoPY29tLnBheW1lbnRzLnYxUAFaN2V4YW1wbGUuY29tL3BheW1lbnRzLXNlcnZpY2UvZ2VuL3BheW1lbnRzL3YxO3BheW1lbnRzdjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5wYXltZW50cy92MS9jYWxsX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxKm0KDklkZW1wb3RlbmN5S2V5Eh8KG0lERU1QT1RFTkNZX0tFWV9VTlNQRUNJRklFRBAAEhwKGElERU1QT1RFTkNZX0tFWV9SRVFVSVJFRBABEhwKGElERU1QT1RFTkNZX0tFWV9PUFRJT05BTBACOmYKD2lkZW1wb3RlbmN5X2tleRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNGGAyABKA4yGy5wYXltZW50cy52MS5JZGVtcG90ZW5jeUtleVIOaWRlbXBvdGVuY3lLZXk6VQoWcHVibGljX2tleV9jYW5fc3VmZmljZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNKGAyABKAhSE3B1YmxpY0tleUNhblN1ZmZpY2U6TAoRcmVhZF9rZXlfc3VmZmljZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjUhgMgASgIUg9yZWFkS2V5U3VmZmljZXM6QwoMZm9yX2Jyb3dzZXJzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY04YDIAEoCFILZm9yQnJvd3NlcnM6RgoNZm9yX29wZXJhdG9ycxIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxjRhgMgASgIUgxmb3JPcGVyYXRvcnNCTAoPY29tLnBheW1lbnRzLnYxUAFaN2V4YW1wbGUuY29tL3BheW1lbnRzLXNlcnZpY2UvZ2VuL3BheW1lbnRzL3YxO3BheW1lbnRzdjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * Describes the enum payments.v1.IdempotencyKey.
@@ -40,12 +40,20 @@ export const public_key_can_suffice = /*@__PURE__*/
   extDesc(file_payments_v1_call_options, 1);
 
 /**
+ * A key of OPERATOR_READ_KEYS suffices for the call, or for a request that changes nothing.
+ *
+ * @generated from extension: bool read_key_suffices = 50004;
+ */
+export const read_key_suffices = /*@__PURE__*/
+  extDesc(file_payments_v1_call_options, 2);
+
+/**
  * Browsers may make the call with the public key alone, from pages of the origins that the account allows (CORS).
  *
  * @generated from extension: bool for_browsers = 50003;
  */
 export const for_browsers = /*@__PURE__*/
-  extDesc(file_payments_v1_call_options, 2);
+  extDesc(file_payments_v1_call_options, 3);
 
 /**
  * The service is for operators, who call it with `operator-key`. Merchants call the other services with their
@@ -54,5 +62,5 @@ export const for_browsers = /*@__PURE__*/
  * @generated from extension: bool for_operators = 50001;
  */
 export const for_operators = /*@__PURE__*/
-  extDesc(file_payments_v1_call_options, 3);
+  extDesc(file_payments_v1_call_options, 4);
 

@@ -18,6 +18,13 @@ export declare const file_payments_v1_json_options: GenFile;
 export declare const unknown_not_supported: GenExtension<MessageOptions, boolean>;
 
 /**
+ * An unknown member is refused: it would be missing from what is stored, and nobody would notice.
+ *
+ * @generated from extension: bool unknown_not_allowed = 50102;
+ */
+export declare const unknown_not_allowed: GenExtension<MessageOptions, boolean>;
+
+/**
  * Other names that requests may use; responses use the value's own name.
  *
  * @generated from extension: repeated string also_named = 50201;

@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file payments/v1/json_options.proto.
  */
 export const file_payments_v1_json_options = /*@__PURE__*/
-  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOlUKFXVua25vd25fbm90X3N1cHBvcnRlZBIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxi1hwMgASgIUhN1bmtub3duTm90U3VwcG9ydGVkOkIKCmFsc29fbmFtZWQSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiZiAMgAygJUglhbHNvTmFtZWQ6RwoPbnVsbF93aGVuX2VtcHR5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUg1udWxsV2hlbkVtcHR5OkcKD29taXRfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0oYDIAEoCFINb21pdFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fdW5zZXQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGN2GAyABKAhSDW9taXRXaGVuVW5zZXQ6SAoPb2Zmc2V0X3JlcXVpcmVkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjehgMgASgIUg5vZmZzZXRSZXF1aXJlZDo+Cgpvcl9ib29sZWFuEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUglvckJvb2xlYW46RAoNbm90X3N1cHBvcnRlZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1YYDIAEoCFIMbm90U3VwcG9ydGVkOkAKC2RvbmVfYW55d2F5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjYhgMgASgJUgpkb25lQW55d2F5OkcKD2VtcHR5X2lzX2Fic2VudBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1oYDIAEoCFINZW1wdHlJc0Fic2VudDpJChBlbXB0eV9pc19yZWZ1c2VkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjXhgMgASgIUg5lbXB0eUlzUmVmdXNlZDpACgtmcmFjdGlvbl9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1IYDIAEoCVIKZnJhY3Rpb25PZjo6CghhcnJheV9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY2YYDIAEoCVIHYXJyYXlPZjo9CglzZW5zaXRpdmUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNqGAyABKAhSCXNlbnNpdGl2ZTo7CghyZXF1aXJlcxIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY24YDIAMoCVIIcmVxdWlyZXM6QgoMbmFtZXNfZXZlbnRzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjchgMgASgIUgtuYW1lc0V2ZW50c0JMCg9jb20ucGF5bWVudHMudjFQAVo3ZXhhbXBsZS5jb20vcGF5bWVudHMtc2VydmljZS9nZW4vcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOlUKFXVua25vd25fbm90X3N1cHBvcnRlZBIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxi1hwMgASgIUhN1bmtub3duTm90U3VwcG9ydGVkOlEKE3Vua25vd25fbm90X2FsbG93ZWQSHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYtocDIAEoCFIRdW5rbm93bk5vdEFsbG93ZWQ6QgoKYWxzb19uYW1lZBIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJmIAyADKAlSCWFsc29OYW1lZDpHCg9udWxsX3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNGGAyABKAhSDW51bGxXaGVuRW1wdHk6RwoPb21pdF93aGVuX2VtcHR5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjShgMgASgIUg1vbWl0V2hlbkVtcHR5OkcKD29taXRfd2hlbl91bnNldBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY3YYDIAEoCFINb21pdFdoZW5VbnNldDpICg9vZmZzZXRfcmVxdWlyZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGN6GAyABKAhSDm9mZnNldFJlcXVpcmVkOj4KCm9yX2Jvb2xlYW4SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNOGAyABKAhSCW9yQm9vbGVhbjpECg1ub3Rfc3VwcG9ydGVkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjVhgMgASgIUgxub3RTdXBwb3J0ZWQ6QAoLZG9uZV9hbnl3YXkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNiGAyABKAlSCmRvbmVBbnl3YXk6RwoPZW1wdHlfaXNfYWJzZW50Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjWhgMgASgIUg1lbXB0eUlzQWJzZW50OkkKEGVtcHR5X2lzX3JlZnVzZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNeGAyABKAhSDmVtcHR5SXNSZWZ1c2VkOkAKC2ZyYWN0aW9uX29mEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjUhgMgASgJUgpmcmFjdGlvbk9mOjoKCGFycmF5X29mEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjZhgMgASgJUgdhcnJheU9mOj0KCXNlbnNpdGl2ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY2oYDIAEoCFIJc2Vuc2l0aXZlOjsKCHJlcXVpcmVzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjbhgMgAygJUghyZXF1aXJlczpCCgxuYW1lc19ldmVudHMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNyGAyABKAhSC25hbWVzRXZlbnRzQkwKD2NvbS5wYXltZW50cy52MVABWjdleGFtcGxlLmNvbS9wYXltZW50cy1zZXJ2aWNlL2dlbi9wYXltZW50cy92MTtwYXltZW50c3YxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * An unknown member that sets something is refused, like a `not_supported` field.
@@ -20,12 +20,20 @@ export const unknown_not_supported = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 0);
 
 /**
+ * An unknown member is refused: it would be missing from what is stored, and nobody would notice.
+ *
+ * @generated from extension: bool unknown_not_allowed = 50102;
+ */
+export const unknown_not_allowed = /*@__PURE__*/
+  extDesc(file_payments_v1_json_options, 1);
+
+/**
  * Other names that requests may use; responses use the value's own name.
  *
  * @generated from extension: repeated string also_named = 50201;
  */
 export const also_named = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 1);
+  extDesc(file_payments_v1_json_options, 2);
 
 /**
  * An empty list is written as null rather than as [].
@@ -33,7 +41,7 @@ export const also_named = /*@__PURE__*/
  * @generated from extension: bool null_when_empty = 50001;
  */
 export const null_when_empty = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 2);
+  extDesc(file_payments_v1_json_options, 3);
 
 /**
  * An empty string or list is left out: not every record has the field.
@@ -41,7 +49,7 @@ export const null_when_empty = /*@__PURE__*/
  * @generated from extension: bool omit_when_empty = 50002;
  */
 export const omit_when_empty = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 3);
+  extDesc(file_payments_v1_json_options, 4);
 
 /**
  * An unset message is left out, instead of null: not every record has the field.
@@ -49,7 +57,7 @@ export const omit_when_empty = /*@__PURE__*/
  * @generated from extension: bool omit_when_unset = 50013;
  */
 export const omit_when_unset = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 4);
+  extDesc(file_payments_v1_json_options, 5);
 
 /**
  * A timestamp without an offset from UTC is refused, because the sender may mean another time zone.
@@ -57,7 +65,7 @@ export const omit_when_unset = /*@__PURE__*/
  * @generated from extension: bool offset_required = 50014;
  */
 export const offset_required = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 5);
+  extDesc(file_payments_v1_json_options, 6);
 
 /**
  * A string that merchants may also send as true or false, which are read as "true" and "false".
@@ -65,7 +73,7 @@ export const offset_required = /*@__PURE__*/
  * @generated from extension: bool or_boolean = 50003;
  */
 export const or_boolean = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 6);
+  extDesc(file_payments_v1_json_options, 7);
 
 /**
  * A request that sets the field is refused with NOT_SUPPORTED, whatever the protocol: ignoring it would change who
@@ -75,7 +83,7 @@ export const or_boolean = /*@__PURE__*/
  * @generated from extension: bool not_supported = 50005;
  */
 export const not_supported = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 7);
+  extDesc(file_payments_v1_json_options, 8);
 
 /**
  * The string, number or boolean that a not_supported field may still have, because it states the default behavior, as
@@ -84,7 +92,7 @@ export const not_supported = /*@__PURE__*/
  * @generated from extension: string done_anyway = 50008;
  */
 export const done_anyway = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 8);
+  extDesc(file_payments_v1_json_options, 9);
 
 /**
  * An empty string, or a message in which no field is set, counts as absent, like null, whatever the protocol. Strings
@@ -93,7 +101,7 @@ export const done_anyway = /*@__PURE__*/
  * @generated from extension: bool empty_is_absent = 50006;
  */
 export const empty_is_absent = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 9);
+  extDesc(file_payments_v1_json_options, 10);
 
 /**
  * An empty string is refused instead of counting as absent, because money moves if the field is absent. For fields
@@ -102,7 +110,7 @@ export const empty_is_absent = /*@__PURE__*/
  * @generated from extension: bool empty_is_refused = 50007;
  */
 export const empty_is_refused = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 10);
+  extDesc(file_payments_v1_json_options, 11);
 
 /**
  * A decimal without its own JSON member: the fractional value of the integer field with this name. An integer value
@@ -111,7 +119,7 @@ export const empty_is_refused = /*@__PURE__*/
  * @generated from extension: string fraction_of = 50004;
  */
 export const fraction_of = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 11);
+  extDesc(file_payments_v1_json_options, 12);
 
 /**
  * A list without its own JSON member: the array that may be sent and returned in place of the object with this name.
@@ -119,7 +127,7 @@ export const fraction_of = /*@__PURE__*/
  * @generated from extension: string array_of = 50009;
  */
 export const array_of = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 12);
+  extDesc(file_payments_v1_json_options, 13);
 
 /**
  * A card number, a security code or another secret, which must not be logged, shown or stored in the clear. Protobuf's
@@ -128,7 +136,7 @@ export const array_of = /*@__PURE__*/
  * @generated from extension: bool sensitive = 50010;
  */
 export const sensitive = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 13);
+  extDesc(file_payments_v1_json_options, 14);
 
 /**
  * Members that the message in this field must have, besides those that it must always have. For gen/openapi.json.
@@ -136,7 +144,7 @@ export const sensitive = /*@__PURE__*/
  * @generated from extension: repeated string requires = 50011;
  */
 export const requires = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 14);
+  extDesc(file_payments_v1_json_options, 15);
 
 /**
  * The elements are types of events. For gen/openapi.json.
@@ -144,5 +152,5 @@ export const requires = /*@__PURE__*/
  * @generated from extension: bool names_events = 50012;
  */
 export const names_events = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 15);
+  extDesc(file_payments_v1_json_options, 16);
 

@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { CreatePaymentRequest } from "./payment_service_pb.js";
 import type { RoutingFacts } from "./routing_facts_pb.js";
 
@@ -89,6 +90,35 @@ export declare type Connection = Message<"payments.v1.Connection"> & {
    * @generated from field: bool available = 6;
    */
   available: boolean;
+
+  /**
+   * true if it gets no payments; captures, cancels, refunds and look-ups go on.
+   *
+   * @generated from field: bool retired = 7;
+   */
+  retired: boolean;
+
+  /**
+   * The accounts whose payments may go there; empty for every account.
+   *
+   * @generated from field: repeated string account_ids = 8;
+   */
+  accountIds: string[];
+
+  /**
+   * Number of payments there whose outcome is unknown, including requests in progress; counted up to 10,000 over all
+   * connections. Only in ListConnections.
+   *
+   * @generated from field: optional int32 open_outcomes = 9;
+   */
+  openOutcomes?: number | undefined;
+
+  /**
+   * The secrets that its connector has. Only in ListConnections.
+   *
+   * @generated from field: repeated payments.v1.ConnectionSecret secrets = 10;
+   */
+  secrets: ConnectionSecret[];
 };
 
 /**
@@ -143,6 +173,55 @@ export enum Connection_Circuit {
 export declare const Connection_CircuitSchema: GenEnum<Connection_Circuit>;
 
 /**
+ * A secret of a connection, without its value.
+ *
+ * @generated from message payments.v1.ConnectionSecret
+ */
+export declare type ConnectionSecret = Message<"payments.v1.ConnectionSecret"> & {
+  /**
+   * The name, such as api_key.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * STORED, ENVIRONMENT or MISSING. A stored secret is used instead of the environment's. The connector's form says
+   * whether a connection needs it.
+   *
+   * @generated from field: string source = 2;
+   */
+  source: string;
+
+  /**
+   * When a stored secret was set; null for another.
+   *
+   * @generated from field: optional google.protobuf.Timestamp set_at = 3;
+   */
+  setAt?: Timestamp | undefined;
+
+  /**
+   * Who set a stored secret, as in the audit log; "" for another.
+   *
+   * @generated from field: string actor = 4;
+   */
+  actor: string;
+
+  /**
+   * Until when the value that a stored secret replaced verifies notifications; null if there is none.
+   *
+   * @generated from field: optional google.protobuf.Timestamp previous_until = 5;
+   */
+  previousUntil?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message payments.v1.ConnectionSecret.
+ * Use `create(ConnectionSecretSchema)` to create a new message.
+ */
+export declare const ConnectionSecretSchema: GenMessage<ConnectionSecret>;
+
+/**
  * @generated from message payments.v1.ExplainRouteRequest
  */
 export declare type ExplainRouteRequest = Message<"payments.v1.ExplainRouteRequest"> & {
@@ -160,6 +239,14 @@ export declare type ExplainRouteRequest = Message<"payments.v1.ExplainRouteReque
    * @generated from field: string idempotency_key = 2;
    */
   idempotencyKey: string;
+
+  /**
+   * Explains by this published version of the catalogue, with closed circuits and without approval rates; by the catalogue
+   * in force when 0.
+   *
+   * @generated from field: int32 catalogue_version = 3;
+   */
+  catalogueVersion: number;
 };
 
 /**
@@ -248,6 +335,13 @@ export declare type ExplainRouteResponse = Message<"payments.v1.ExplainRouteResp
    * @generated from field: repeated payments.v1.ExplainRouteResponse.PassedOver passed_over = 11;
    */
   passedOver: ExplainRouteResponse_PassedOver[];
+
+  /**
+   * The version of the catalogue that explains; 0 for a catalogue from a file.
+   *
+   * @generated from field: int32 catalogue_version = 12;
+   */
+  catalogueVersion: number;
 };
 
 /**
@@ -407,7 +501,7 @@ export declare const ExplainRouteResponse_ChoiceSchema: GenEnum<ExplainRouteResp
 export declare const OperatorService: GenService<{
   /**
    * Lists the connections of the current catalogue, in the catalogue's order, with their health as seen by this
-   * replica.
+   * replica. A key of OPERATOR_READ_KEYS suffices.
    *
    * @generated from rpc payments.v1.OperatorService.ListConnections
    */

@@ -1,8 +1,10 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { acceptedReport, environmentAt, notAcceptedReport } from '../kit/account-report.ts';
 import type { HttpRequest, HttpResult } from '../kit/http-client.ts';
 import { sendCreation } from '../kit/lost-creation.ts';
 import { judgeProbe, probeProblem, turnedAway, unknownOutcome } from '../kit/provider-answer.ts';
 import { openProviderClient } from '../kit/provider-client.ts';
+import type { AccountReport } from '../port/account-report.ts';
 import { isLocalMethod, type PaymentAttempt } from '../port/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
@@ -16,7 +18,7 @@ import type {
   ReportProblem,
 } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { PSP_REFERENCE, type ShownAs } from './answers.ts';
+import { PSP_REFERENCE, readAnswer, type ShownAs } from './answers.ts';
 import {
   banksIn,
   fromDetails,
@@ -28,8 +30,8 @@ import {
 import { termsOf } from './methods.ts';
 import { toAdyenAmount } from './money.ts';
 import { CORRECTIONS, readNotifications } from './notifications.ts';
-import { fromTransientError } from './refusals.ts';
-import { type AdyenSettings, readSettings } from './settings.ts';
+import { fromTransientError, isErrorBody } from './refusals.ts';
+import { type AdyenSettings, FORM, NOTIFICATION_SECRETS, readSettings } from './settings.ts';
 import {
   detailsRequest,
   methodFields,
@@ -40,18 +42,6 @@ import {
   type Send,
   technicalCancelRequest,
 } from './to-provider.ts';
-
-/**
- * Connector for Adyen's Checkout API. Adyen offers no look-up: signed notifications report the outcome of every
- * capture, cancel and refund, and of a payment whose response was lost. A payment without a notification is canceled
- * using our reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
- */
-export const adyenConnector: Connector = { name: 'adyen', corrections: CORRECTIONS, connect };
-
-/** The context of one call of a connection. */
-type Call = { readonly send: Send; readonly settings: AdyenSettings; readonly shownAs: ShownAs };
-/** The fields of an operation that are sent to Adyen. */
-type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'payment'>;
 
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
@@ -68,6 +58,26 @@ const CAPABILITIES: Capabilities = {
   authorizationValidDays: 7,
   redirectValidMinutes: 1_440,
 };
+
+/**
+ * Connector for Adyen's Checkout API. Adyen offers no look-up: signed notifications report the outcome of every
+ * capture, cancel and refund, and of a payment whose response was lost. A payment without a notification is canceled
+ * using our reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
+ */
+export const adyenConnector: Connector = {
+  name: 'adyen',
+  corrections: CORRECTIONS,
+  hosts: { TEST: ['checkout-test.adyen.com'], LIVE: ['*-checkout-live.adyenpayments.com'] },
+  settings: FORM,
+  notificationSecrets: NOTIFICATION_SECRETS,
+  capabilities: CAPABILITIES,
+  connect,
+};
+
+/** The context of one call of a connection. */
+type Call = { readonly send: Send; readonly settings: AdyenSettings; readonly shownAs: ShownAs };
+/** The fields of an operation that are sent to Adyen. */
+type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'payment'>;
 
 /** Adyen keeps an idempotency key for at least 7 days. We rely on one day less, because requests may wait in queues. */
 const REPEATABLE_MS = 6 * 86_400_000;
@@ -114,6 +124,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     readNotification: async (notification, nowMs) =>
       readNotifications(notification, hmacKeys, shownAs, nowMs),
     probe: (report) => probe(call(), report),
+    readAccount: () => readAccount(call()),
     close,
   };
 }
@@ -194,4 +205,13 @@ async function listBanks(type: string, { send, settings }: Call): Promise<readon
 async function probe({ send, settings }: Call, report?: ReportProblem): Promise<boolean> {
   const result = await send(paymentMethodsRequest(settings));
   return judgeProbe(result, isPaymentMethods(result), report);
+}
+
+/** Asks for the payment methods of the merchant account, which Adyen refuses if the key may not use the account. */
+async function readAccount({ send, settings }: Call): Promise<AccountReport> {
+  const { merchantAccount, origin } = settings;
+  const result = await send(paymentMethodsRequest(settings));
+  if (!isPaymentMethods(result))
+    return notAcceptedReport(result, (body, status) => isErrorBody(readAnswer(body), status));
+  return acceptedReport(merchantAccount, environmentAt(adyenConnector.hosts, origin));
 }

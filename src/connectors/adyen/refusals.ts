@@ -164,12 +164,16 @@ function issuersReason({ resultCode, raw = '' }: Refusal): DeclineReason | undef
 
 const ERROR_TYPES: ReadonlySet<string> = new Set(['validation', 'security', 'configuration', 'internal']);
 
+/** Returns true if a response is an error in Adyen's own form. */
+export function isErrorBody(answer: Answer, status: number): boolean {
+  return answer.status === status && ERROR_TYPES.has(answer.errorType);
+}
+
 /** Returns the outcome of a response with an error status, given its error. */
 export function fromRefusal(status: number, answer: Answer, isCard: boolean, shownAs: ShownAs): Outcome {
   const { errorType, errorCode, message } = answer;
-  const isAdyens = answer.status === status && ERROR_TYPES.has(errorType);
   const method = isCard ? 'card' : 'other';
-  const meaning = isAdyens
+  const meaning = isErrorBody(answer, status)
     ? REFUSALS({ status, errorType, errorCode: Number(errorCode), method })
     : undefined;
   if (meaning === undefined) return refusedOutcome('unknown', { status });

@@ -11,6 +11,9 @@ import {
 } from '../kit/provider-settings.ts';
 import { type OfferedMethods, offeredMethods } from './methods.ts';
 
+/** Names of the secrets that verify notifications: a second one while it replaces the first. */
+export const NOTIFICATION_SECRETS = ['hmac_key', 'hmac_key_next'];
+
 /** Settings of a connection to an Adyen merchant account. */
 export type AdyenSettings = {
   /** Scheme, host and port. */
@@ -30,8 +33,15 @@ export type AdyenSettings = {
   readonly hmacKeys: readonly Secret[];
 };
 
-/** Adyen repeats a rejected notification, first within minutes, then for hours. */
-const DEFAULT_CANCEL_MINUTES = 60;
+/** The form of the settings: their message, and the values of absent ones. */
+export const FORM = {
+  schema: AdyenConfigSchema,
+  defaults: {
+    timeout_ms: DEFAULT_TIMEOUT_MS,
+    // Adyen repeats a rejected notification, first within minutes, then for hours.
+    technical_cancel_minutes: 60,
+  },
+} as const;
 
 /**
  * Reads a connection's settings and secrets, which AdyenConfig describes.
@@ -39,15 +49,16 @@ const DEFAULT_CANCEL_MINUTES = 60;
  * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): AdyenSettings {
-  const config = checkSettings(AdyenConfigSchema, settings, secrets);
+  const { defaults } = FORM;
+  const config = checkSettings(FORM.schema, settings, secrets);
   return {
     ...baseUrl(config.baseUrl),
-    timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    timeoutMs: config.timeoutMs ?? defaults.timeout_ms,
     merchantAccount: config.merchantAccount,
     installments: config.installments,
     methods: offeredMethods(config.redirectMethods, config.methods),
-    technicalCancelAfterMs: (config.technicalCancelMinutes ?? DEFAULT_CANCEL_MINUTES) * 60_000,
+    technicalCancelAfterMs: (config.technicalCancelMinutes ?? defaults.technical_cancel_minutes) * 60_000,
     apiKey: requiredSecret(secrets, 'api_key'),
-    hmacKeys: currentSecrets(secrets, 'hmac_key', 'hmac_key_next'),
+    hmacKeys: currentSecrets(secrets, NOTIFICATION_SECRETS),
   };
 }

@@ -1,6 +1,6 @@
-import type { ProviderConnection } from '../port/connector.ts';
+import type { ProviderConnection, ReportProblem } from '../port/connector.ts';
 import { assertNever, type Outcome } from '../port/outcome.ts';
-import { type BreakerSettings, type CircuitState, createCircuit } from './circuit.ts';
+import { type BreakerSettings, type Circuit, type CircuitState, createCircuit } from './circuit.ts';
 import { aroundCalls, BEGINS } from './provider-calls.ts';
 
 /** A connection's health, judged by the outcomes of its calls. */
@@ -15,6 +15,8 @@ export type ConnectionHealth = {
   /** Probes the provider in the background once the pause is over. Call it regularly. */
   probeIfDue(): void;
   readonly state: () => CircuitState;
+  /** Guards another connection to the same provider with the same circuit, for new credentials. */
+  renew(connection: ProviderConnection): GuardedConnection;
 };
 
 /** A connection with its circuit breaker. */
@@ -44,21 +46,28 @@ export function guardConnection(
   settings: BreakerSettings,
   { changed = () => {}, probeFailed = () => {}, nowMs = () => performance.now() }: GuardOptions = {},
 ): GuardedConnection {
-  const { probe } = connection;
   let knownProblem: string | undefined;
   const circuit = createCircuit({
-    ...{ settings, isProbed: probe !== undefined, nowMs },
+    ...{ settings, isProbed: connection.probe !== undefined, nowMs },
     changed(state) {
       if (state === 'CLOSED') knownProblem = undefined;
       changed(state);
     },
   });
-  let probing = Promise.resolve();
-
-  function noteProblem(problem: string): void {
+  return guardWith(connection, circuit, (problem) => {
     if (problem !== knownProblem) probeFailed(problem);
     knownProblem = problem;
-  }
+  });
+}
+
+/** @param noteProblem called with the reason of each failed probe. */
+function guardWith(
+  connection: ProviderConnection,
+  circuit: Circuit,
+  noteProblem: ReportProblem,
+): GuardedConnection {
+  const { probe } = connection;
+  let probing = Promise.resolve();
 
   function probeIfDue(): void {
     const admission = probe && circuit.admitProbe();
@@ -91,8 +100,10 @@ export function guardConnection(
   }
 
   const { state, isAvailable, isLeftAlone } = circuit;
+  const renew = (other: ProviderConnection) => guardWith(other, circuit, noteProblem);
+  const health = { isAvailable, isLeftAlone, probeIfDue, state, renew };
   const guarded = aroundCalls(connection, (name, _argument, call) => (BEGINS[name] ? send(call) : call()));
-  return { ...guarded, close, health: { isAvailable, isLeftAlone, probeIfDue, state } };
+  return { ...guarded, close, health };
 }
 
 /** Returns true if an outcome shows a healthy provider, false if it shows an unhealthy one, undefined if neither. */

@@ -10,6 +10,7 @@ import { sensitive } from '#gen/payments/v1/json_options_pb.js';
 import type { Secret } from '#src/secret.ts';
 import { validate } from '#src/wire/validate.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { SecretMissingError } from '../port/secret-missing.ts';
 
 /** A connection's secrets by name. */
 export type Secrets = Readonly<Record<string, Secret>>;
@@ -22,7 +23,7 @@ export const DEFAULT_TIMEOUT_MS = 20_000;
  * secrets against the message's rules.
  *
  * @returns the message without its secrets, which stay in `secrets`.
- * @throws Error that names the invalid setting or secret, without its value.
+ * @throws Error that names the invalid setting or secret, without its value; SecretMissingError.
  */
 export function checkSettings<Desc extends DescMessage>(
   schema: Desc,
@@ -41,6 +42,7 @@ export function checkSettings<Desc extends DescMessage>(
   const [fault] = validate(schema)(config);
   for (const field of secretFields) clearField(config, field);
   if (!fault) return config;
+  if (isSecret.get(fault.field) && !secrets[fault.field]) throw new SecretMissingError(fault.field);
   throw new Error(`${isSecret.get(fault.field) ? 'the secret ' : ''}${fault.field} ${fault.message}`);
 }
 
@@ -57,14 +59,14 @@ export function baseUrl(text: string): { readonly origin: string; readonly baseP
   return { origin: url.origin, basePath: url.pathname.replace(/\/+$/, '') };
 }
 
-/** Returns a secret that the message requires. */
+/** Returns a secret that the message requires. @throws SecretMissingError. */
 export function requiredSecret(secrets: Secrets, name: string): Secret {
   const secret = secrets[name];
-  if (!secret) throw new Error(`the secret ${name} is required`);
+  if (!secret) throw new SecretMissingError(name);
   return secret;
 }
 
-/** Returns those of the named secrets that are set: two during a rotation. */
-export function currentSecrets(secrets: Secrets, ...names: readonly string[]): readonly Secret[] {
+/** Returns the named secrets that are set: two during a rotation. */
+export function currentSecrets(secrets: Secrets, names: readonly string[]): readonly Secret[] {
   return names.flatMap((name) => secrets[name] ?? []);
 }

@@ -14,6 +14,7 @@ import type {
 } from 'mercadopago/dist/clients/paymentMethod/get/types.js';
 import type { RefundResponse } from 'mercadopago/dist/clients/paymentRefund/commonTypes.js';
 import type { PreferenceResponse } from 'mercadopago/dist/clients/preference/commonTypes.js';
+import type { UserResponse } from 'mercadopago/dist/clients/user/get/types.js';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import {
   asIs,
@@ -138,6 +139,12 @@ export const readPaymentMethod = fields({
     } satisfies FieldsOf<PaymentMethodFinancialInstitutions>),
   ),
 } satisfies FieldsOf<PaymentMethodResponse>);
+
+/** Reads an access token's user. Everything else in it are the owner's personal data. */
+export const readUser = fields({
+  id: idOf,
+  tags: (tags: JsonValue | undefined) => (Array.isArray(tags) ? tags : []),
+} satisfies FieldsOf<UserResponse>);
 
 /** Reads the token of a card, which pays once. */
 export const readCardToken = fields({

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
+import { acceptedReport, notAcceptedReport } from '../kit/account-report.ts';
 import { sendCreation } from '../kit/lost-creation.ts';
 import { bodyOf, judgeProbe, turnedAway } from '../kit/provider-answer.ts';
 import { accountAt, openProviderClient } from '../kit/provider-client.ts';
+import type { AccountReport } from '../port/account-report.ts';
 import type { PaymentAttempt } from '../port/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
@@ -15,7 +17,7 @@ import type {
   ReportProblem,
 } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { isErrorBody, readPayment, readSearch } from './answers.ts';
+import { isErrorBody, readPayment, readSearch, readUser } from './answers.ts';
 import { listBanks } from './banks.ts';
 import { missingForCards, missingForResults } from './card-request.ts';
 import { operate, payByCard } from './cards.ts';
@@ -27,24 +29,17 @@ import { verifyNotification } from './notifications.ts';
 import { createCode } from './payment-request.ts';
 import { fromCodeCreation, fromNotifiedPayment } from './payments.ts';
 import { parseReference } from './reference.ts';
-import { type MercadoPagoSettings, readSettings } from './settings.ts';
+import { FORM, type MercadoPagoSettings, NOTIFICATION_SECRETS, readSettings } from './settings.ts';
 import {
   amountIn,
   type Call,
   createRefund,
   getPayment,
+  getUser,
   httpRequest,
   searchPayments,
   type Target,
 } from './to-provider.ts';
-
-/**
- * Connector for Mercado Pago. A redirected payer is sent to a preference (Checkout Pro), which moves no money; Mercado
- * Pago then takes the money by itself, and look-ups find the payments by our reference. A local method is a payment of
- * `/v1/payments`, which its payer pays later. A card is exchanged for a token, which such a payment charges at once.
- * Settings: see settings.ts.
- */
-export const mercadoPagoConnector: Connector = { name: 'mercado-pago', corrections: CORRECTIONS, connect };
 
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
@@ -58,6 +53,24 @@ const CAPABILITIES: Capabilities = {
   softDescriptor: true,
   authorizationValidDays: 5,
 };
+
+/**
+ * Connector for Mercado Pago. A redirected payer is sent to a preference (Checkout Pro), which moves no money; Mercado
+ * Pago then takes the money by itself, and look-ups find the payments by our reference. A local method is a payment of
+ * `/v1/payments`, which its payer pays later. A card is exchanged for a token, which such a payment charges at once.
+ * Settings: see settings.ts.
+ */
+export const mercadoPagoConnector: Connector = {
+  name: 'mercado-pago',
+  corrections: CORRECTIONS,
+  // The account, not the host, tells the environment.
+  hosts: { TEST: ['api.mercadopago.com'], LIVE: ['api.mercadopago.com'] },
+  settings: FORM,
+  notificationSecrets: NOTIFICATION_SECRETS,
+  capabilities: CAPABILITIES,
+  connect,
+};
+
 /** Enough for a search that returns fifty payments. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
@@ -86,6 +99,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
         ? (notification, nowMs) => readNotification(notification, nowMs, call())
         : undefined,
     probe: (report) => probe(call(), report),
+    readAccount: () => readAccount(call()),
     close,
   };
 }
@@ -151,4 +165,14 @@ async function readNotification(
 async function probe({ send }: Call, report?: ReportProblem): Promise<boolean> {
   const result = await send(searchPayments(randomUUID()));
   return judgeProbe(result, Array.isArray(readSearch(bodyOf(result)).results), report);
+}
+
+/** Reads the token's user. Mercado Pago's test accounts are users with a tag, whose tokens look like any other. */
+async function readAccount({ send, settings }: Call): Promise<AccountReport> {
+  const { accessToken, accountId } = settings;
+  const result = await send(getUser());
+  const { id, tags } = readUser(bodyOf(result));
+  if (id === undefined) return notAcceptedReport(result, (body) => typeof body.message === 'string');
+  const isTest = accessToken.reveal().startsWith('TEST-') || tags.includes('test_user');
+  return acceptedReport(id, isTest ? 'TEST' : 'LIVE', accountId);
 }

@@ -10,6 +10,9 @@ import {
   type Secrets,
 } from '../kit/provider-settings.ts';
 
+/** Names of the secrets that verify notifications: a second one while it replaces the first. */
+export const NOTIFICATION_SECRETS = ['webhook_secret', 'webhook_secret_next'];
+
 /** Settings of a connection to a Mercado Pago account. */
 export type MercadoPagoSettings = {
   /** Scheme, host and port. */
@@ -44,23 +47,33 @@ const CURRENCY_BY_COUNTRY: ReadonlyMap<string, string> = new Map(
   Object.entries({ AR: 'ARS', BR: 'BRL', CL: 'CLP', CO: 'COP', MX: 'MXN', PE: 'PEN', UY: 'UYU' }),
 );
 
+/** The form of the settings: their message, and the values of absent ones. */
+export const FORM = {
+  schema: MercadoPagoConfigSchema,
+  defaults: {
+    base_url: 'https://api.mercadopago.com',
+    timeout_ms: DEFAULT_TIMEOUT_MS,
+  },
+} as const;
+
 /**
  * Reads a connection's settings and secrets, which MercadoPagoConfig describes.
  *
  * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): MercadoPagoSettings {
-  const config = checkSettings(MercadoPagoConfigSchema, settings, secrets);
+  const { defaults } = FORM;
+  const config = checkSettings(FORM.schema, settings, secrets);
   const currency = CURRENCY_BY_COUNTRY.get(config.country);
   if (currency === undefined) throw new Error('country has no currency');
   return {
-    origin: baseUrl(config.baseUrl ?? 'https://api.mercadopago.com').origin,
-    timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    origin: baseUrl(config.baseUrl ?? defaults.base_url).origin,
+    timeoutMs: config.timeoutMs ?? defaults.timeout_ms,
     country: config.country,
     currency,
     accountId: config.accountId,
     accessToken: requiredSecret(secrets, 'access_token'),
-    webhookSecrets: currentSecrets(secrets, 'webhook_secret', 'webhook_secret_next'),
+    webhookSecrets: currentSecrets(secrets, NOTIFICATION_SECRETS),
     binaryMode: config.binaryMode,
     statementDescriptor: config.statementDescriptor ?? '',
     excludedPaymentTypes: config.excludedPaymentTypes,

@@ -123,6 +123,11 @@ export function getPayment(paymentId: string): Target {
   return { method: 'GET', path: `/v1/payments/${paymentId}` };
 }
 
+/** Builds the request that reads the access token's user. */
+export function getUser(): Target {
+  return { method: 'GET', path: '/users/me' };
+}
+
 /** Builds the request that refunds a payment. A repeat under the same key returns the first refund. */
 export function createRefund(paymentId: string, amount: number, transactionId: string): Target {
   const path = `/v1/payments/${paymentId}/refunds`;

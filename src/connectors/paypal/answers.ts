@@ -112,6 +112,9 @@ export const readError = withRaw(
 /** An error in PayPal's form. */
 export type PayPalError = Read<typeof readError>;
 
+/** Reads the account of an access token. Everything else in it are the owner's personal data. */
+export const readUser = fields({ payer_id: textLike(/^[2-9A-HJ-NP-Z]{13}$/) });
+
 /** Returns true if a body is an error in PayPal's own form or in OAuth's. */
 export function isErrorBody(body: JsonObject): boolean {
   return (

@@ -1,6 +1,9 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { Secret } from '#src/secret.ts';
+import { acceptedReport, environmentAt, notAcceptedReport } from '../kit/account-report.ts';
 import { bodyOf, judgeProbe, turnedAway, unknownOutcome } from '../kit/provider-answer.ts';
 import { accountAt } from '../kit/provider-client.ts';
+import type { AccountReport } from '../port/account-report.ts';
 import type { PaymentAttempt } from '../port/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
@@ -12,21 +15,15 @@ import type {
   ReportProblem,
 } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { isErrorBody, readOrder, readTransaction } from './answers.ts';
+import { isErrorBody, readOrder, readTransaction, readUser } from './answers.ts';
 import { sendOrder } from './creation.ts';
 import { type Asked, CORRECTIONS, fromAnswer, fromCreation, fromOrder, fromRefund } from './from-provider.ts';
 import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
 import { openPayPalClient } from './paypal-client.ts';
-import { readSettings } from './settings.ts';
-import { captureOrder, getOrder, refundCapture, type Send } from './to-provider.ts';
+import { FORM, type PayPalSettings, readSettings } from './settings.ts';
+import { captureOrder, getOrder, getUser, refundCapture, type Send } from './to-provider.ts';
 import { createVerification } from './verification.ts';
-
-/**
- * Connector for PayPal's Orders v2: a wallet to which the payer is redirected. Neither the creation of an order nor the
- * payer's approval moves money; only `complete`, which captures the order, does. Settings: see settings.ts.
- */
-export const paypalConnector: Connector = { name: 'paypal', corrections: CORRECTIONS, connect };
 
 /** Wallet payments are never only authorized, so there is nothing to capture or cancel. */
 const CAPABILITIES: Capabilities = {
@@ -37,13 +34,28 @@ const CAPABILITIES: Capabilities = {
   // PayPal forgets an unapproved order after three hours, so the payment is closed before that.
   redirectValidMinutes: 170,
 };
+
+/**
+ * Connector for PayPal's Orders v2: a wallet to which the payer is redirected. Neither the creation of an order nor the
+ * payer's approval moves money; only `complete`, which captures the order, does. Settings: see settings.ts.
+ */
+export const paypalConnector: Connector = {
+  name: 'paypal',
+  corrections: CORRECTIONS,
+  hosts: { TEST: ['api-m.sandbox.paypal.com'], LIVE: ['api-m.paypal.com'] },
+  settings: FORM,
+  notificationSecrets: [],
+  capabilities: CAPABILITIES,
+  connect,
+};
+
 /** Id of an order that does not exist. */
 const NO_ORDER = '00000000000000000';
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const paypal = readSettings(settings, context.secrets);
   const { origin, accountId, clientId, timeoutMs, webhookIds } = paypal;
-  const { begin, beginVerification, close } = openPayPalClient(paypal, context.proxy);
+  const { begin, beginVerification, beginAccount, close } = openPayPalClient(paypal, context.proxy);
   const verification = createVerification(paypal, beginVerification, context.proxy);
   const shownAs = { providerId: context.providerId, accountId };
   const call = (): Call => ({ send: begin(), settings: paypal, shownAs });
@@ -59,6 +71,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     lookUp: (query) => lookUp(query, call()),
     readNotification: webhookIds.length > 0 ? verification.readNotification : undefined,
     probe: (report) => probe(begin(), report),
+    readAccount: () => readAccount(beginAccount(), paypal),
     close: async () => {
       await verification.close();
       await close();
@@ -124,4 +137,23 @@ async function probe(send: Send, report?: ReportProblem): Promise<boolean> {
   const result = await send(getOrder(NO_ORDER));
   const body = bodyOf(result, 404);
   return judgeProbe(result, body !== undefined && isErrorBody(body), report);
+}
+
+/** Asks for a token, and then for its account, which PayPal names only if the app may read it. */
+async function readAccount(
+  { renewToken, send }: ReturnType<ReturnType<typeof openPayPalClient>['beginAccount']>,
+  { origin, accountId }: PayPalSettings,
+): Promise<AccountReport> {
+  const { token, result } = await renewToken();
+  if (!(token instanceof Secret)) return notAcceptedReport(result, isErrorBody);
+  const told = await send(getUser());
+  if (!bodyOf(told)) {
+    const report = notAcceptedReport(told, isErrorBody);
+    if (report.result === 'UNREACHABLE') return report;
+  }
+  return acceptedReport(
+    readUser(bodyOf(told)).payer_id,
+    environmentAt(paypalConnector.hosts, origin),
+    accountId,
+  );
 }

@@ -10,6 +10,12 @@ import { type ApiRequest, httpRequest, type Send } from './to-provider.ts';
 type PayPalClient = ProviderClient<ApiRequest> & {
   /** Starts a call that verifies a notification. It uses no socket that a payment could need. */
   beginVerification(): Send;
+  /** Starts a call that asks for the account. */
+  beginAccount(): {
+    /** Asks for an access token, whatever the client has. The token is used from now on. */
+    renewToken(): Promise<RenewedToken>;
+    readonly send: Send;
+  };
 };
 
 const MAX_RESPONSE_BYTES = 512 * 1024;
@@ -24,9 +30,9 @@ export function openPayPalClient(settings: PayPalSettings, proxy?: Secret): PayP
   const verifier = createHttpClient({ ...limits, maxInFlight: MAX_VERIFICATIONS_IN_FLIGHT });
   const tokens = createAccessTokens(client, settings);
 
-  function beginAt(via: HttpClient): Send {
-    const deadlineAtMs = performance.now() + timeoutMs;
+  const deadlineFromNow = () => performance.now() + timeoutMs;
 
+  function beginAt(via: HttpClient, deadlineAtMs = deadlineFromNow()): Send {
     async function sendOnce(request: ApiRequest): Promise<{ result: HttpResult; token?: Secret }> {
       const token = await tokens.get(deadlineAtMs);
       if (!(token instanceof Secret)) return { result: { kind: 'not_sent', ...token } };
@@ -45,6 +51,10 @@ export function openPayPalClient(settings: PayPalSettings, proxy?: Secret): PayP
   return {
     begin: () => beginAt(client),
     beginVerification: () => beginAt(verifier),
+    beginAccount() {
+      const deadlineAtMs = deadlineFromNow();
+      return { renewToken: () => tokens.renew(deadlineAtMs), send: beginAt(client, deadlineAtMs) };
+    },
     close: async () => {
       await Promise.all([client.close(), verifier.close()]);
     },
@@ -60,10 +70,15 @@ function isTokenRefused(result: HttpResult): boolean {
 /** Reason why there is no token. No business call was sent. */
 type NoToken = { readonly because: 'unreachable' | 'turned_away'; readonly detail: string };
 
+/** The answer to a request for a token, with the token in it. */
+type RenewedToken = { readonly result: HttpResult; readonly token: Secret | NoToken };
+
 /** The access token of a connection. */
 type AccessTokens = {
   /** Returns the token, cached while valid. Never throws. Concurrent callers share one request to PayPal. */
   get(deadlineAtMs: number): Promise<Secret | NoToken>;
+  /** Asks PayPal for a token, which replaces the cached one. Never throws. */
+  renew(deadlineAtMs: number): Promise<RenewedToken>;
   /** Forgets a token that PayPal refused. */
   drop(token: Secret): void;
 };
@@ -79,9 +94,9 @@ export function createAccessTokens(
   { clientId, clientSecret }: Pick<PayPalSettings, 'clientId' | 'clientSecret'>,
 ): AccessTokens {
   let cached: { readonly token: Secret; readonly untilMs: number } | undefined;
-  let asking: Promise<Secret | NoToken> | undefined;
+  let asking: Promise<RenewedToken> | undefined;
 
-  async function ask(deadlineAtMs: number): Promise<Secret | NoToken> {
+  async function renew(deadlineAtMs: number): Promise<RenewedToken> {
     const askedAtMs = performance.now();
     const credentials = Buffer.from(`${clientId.reveal()}:${clientSecret.reveal()}`).toString('base64');
     const result = await client.request({
@@ -96,22 +111,21 @@ export function createAccessTokens(
       deadlineAtMs,
     });
     const read = readToken(result);
-    if ('because' in read) return read;
-    cached = {
-      token: read.token,
-      untilMs: askedAtMs + Math.min(read.lifeS, MAX_LIFE_S) * RENEWED_AT * 1_000,
-    };
-    return read.token;
+    if ('because' in read) return { result, token: read };
+    const { token, lifeS } = read;
+    cached = { token, untilMs: askedAtMs + Math.min(lifeS, MAX_LIFE_S) * RENEWED_AT * 1_000 };
+    return { result, token };
   }
 
   return {
     async get(deadlineAtMs) {
       if (cached && performance.now() < cached.untilMs) return cached.token;
-      asking ??= ask(deadlineAtMs).finally(() => {
+      asking ??= renew(deadlineAtMs).finally(() => {
         asking = undefined;
       });
-      return asking;
+      return (await asking).token;
     },
+    renew,
     drop(token) {
       if (cached?.token === token) cached = undefined;
     },

@@ -31,16 +31,26 @@ export type PayPalSettings = {
   readonly sendsShippingAddress: boolean;
 };
 
+/** The form of the settings: their message, and the values of absent ones. */
+export const FORM = {
+  schema: PayPalConfigSchema,
+  defaults: {
+    base_url: 'https://api-m.paypal.com',
+    timeout_ms: DEFAULT_TIMEOUT_MS,
+  },
+} as const;
+
 /**
  * Reads a connection's settings and secrets, which PayPalConfig describes.
  *
  * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): PayPalSettings {
-  const config = checkSettings(PayPalConfigSchema, settings, secrets);
+  const { defaults } = FORM;
+  const config = checkSettings(FORM.schema, settings, secrets);
   return {
-    origin: baseUrl(config.baseUrl ?? 'https://api-m.paypal.com').origin,
-    timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    origin: baseUrl(config.baseUrl ?? defaults.base_url).origin,
+    timeoutMs: config.timeoutMs ?? defaults.timeout_ms,
     accountId: config.accountId,
     clientId: requiredSecret(secrets, 'client_id'),
     clientSecret: requiredSecret(secrets, 'client_secret'),

@@ -115,6 +115,11 @@ export function getRefund(refundId: string): ApiRequest {
   return { method: 'GET', path: `/v2/payments/refunds/${refundId}` };
 }
 
+/** Requests the account of the access token. */
+export function getUser(): ApiRequest {
+  return { method: 'GET', path: '/v1/identity/oauth2/userinfo?schema=paypalv1.1' };
+}
+
 function post(path: string, requestId: string, body: object): ApiRequest & { readonly body: string } {
   return { method: 'POST', path, requestId, body: JSON.stringify(body) };
 }

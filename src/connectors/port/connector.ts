@@ -1,6 +1,7 @@
-import type { JsonObject } from '@bufbuild/protobuf';
+import type { DescMessage, JsonObject } from '@bufbuild/protobuf';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
+import type { AccountReport, ProviderHosts } from './account-report.ts';
 import type { AttemptFacts, PaymentAttempt } from './attempt.ts';
 import type { Capabilities, MethodKind } from './capabilities.ts';
 import type { Dispute } from './dispute-report.ts';
@@ -13,6 +14,20 @@ export type Connector = {
   readonly name: string;
   /** The provider's later reports that correct its earlier ones. Outcomes carry the rows of this table in `corrects`. */
   readonly corrections: Corrections;
+  /** The provider's own hosts, by environment. The settings of the mounted sandbox's provider name no host. */
+  readonly hosts: ProviderHosts;
+  /** The message of the settings and secrets, and the values of absent settings, by their names in the message. */
+  readonly settings: {
+    readonly schema: DescMessage;
+    readonly defaults: Readonly<Record<string, string | number>>;
+  };
+  /** The capabilities of every connection. Settings may add to them. */
+  readonly capabilities: Omit<Capabilities, 'localMethods'>;
+  /**
+   * Names of the secrets that verify notifications. The value that a stored one replaced verifies them for some time
+   * longer. Empty: settings or the provider itself verify them.
+   */
+  readonly notificationSecrets: readonly string[];
   /**
    * Opens a connection (an account's credentials at the provider).
    *
@@ -121,6 +136,11 @@ export type ProviderConnection = {
    * @param report called with the reason, for operators, if the result is false.
    */
   readonly probe: ((report?: ReportProblem) => Promise<boolean>) | undefined;
+  /**
+   * Asks the provider for the account behind the credentials, without moving money. Uses no answer of an earlier call.
+   * Never throws, and resolves within `deadlineMs`.
+   */
+  readAccount(): Promise<AccountReport>;
   /** Waits for calls in flight, then closes its sockets. */
   close(): Promise<void>;
 };

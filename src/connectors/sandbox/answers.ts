@@ -44,6 +44,9 @@ export const readAnswer = withRaw(
   }),
 );
 
+/** Reads the account of a key. */
+export const readAccountId = fields({ id: textLike(/^[A-Za-z0-9_-]{1,64}$/) });
+
 /** Reads the list of a method's banks. */
 export const readBanks = fields({
   banks: listOf(fields({ id: textLike(/^\d{1,20}$/), name: textLike(/^.{1,255}$/) })),

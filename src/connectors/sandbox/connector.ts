@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
+import { acceptedReport, notAcceptedReport } from '../kit/account-report.ts';
 import type { HttpRequest } from '../kit/http-client.ts';
 import { sendCreation } from '../kit/lost-creation.ts';
-import { isSuccess, judgeProbe, turnedAway } from '../kit/provider-answer.ts';
+import { bodyOf, isSuccess, judgeProbe, turnedAway } from '../kit/provider-answer.ts';
 import { accountAt, openProviderClient } from '../kit/provider-client.ts';
 import { isLocalMethod } from '../port/attempt.ts';
 import type { Capabilities } from '../port/capabilities.ts';
@@ -14,13 +15,15 @@ import type {
   ProviderConnection,
 } from '../port/connector.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
+import { isError, readAccountId, readAnswer } from './answers.ts';
 import { banksOf } from './codes.ts';
 import { CORRECTIONS, fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
 import { termsOf } from './local-methods.ts';
 import { readNotification } from './notifications.ts';
 import { DECLINED, isNeverReceived } from './read-answer.ts';
-import { readSettings } from './settings.ts';
+import { FORM, NOTIFICATION_SECRETS, readSettings } from './settings.ts';
 import {
+  accountRequest,
   banksRequest,
   completionRequest,
   lookUpRequest,
@@ -29,9 +32,6 @@ import {
   paymentRequest,
   type Send,
 } from './to-provider.ts';
-
-/** Connector for the simulated provider, over HTTP. Settings: see settings.ts. */
-export const sandboxConnector: Connector = { name: 'sandbox', corrections: CORRECTIONS, connect };
 
 const CAPABILITIES: Omit<Capabilities, 'localMethods'> = {
   methods: ['CARD', 'PAYER_PAGE', 'WALLET'],
@@ -49,6 +49,18 @@ const CAPABILITIES: Omit<Capabilities, 'localMethods'> = {
   softDescriptor: true,
   authorizationValidDays: 7,
   redirectValidMinutes: 1_440,
+};
+
+/** Connector for the simulated provider, over HTTP. Settings: see settings.ts. */
+export const sandboxConnector: Connector = {
+  name: 'sandbox',
+  corrections: CORRECTIONS,
+  // A provider that someone runs: its host is the operator's.
+  hosts: { TEST: [], LIVE: [] },
+  settings: FORM,
+  notificationSecrets: NOTIFICATION_SECRETS,
+  capabilities: CAPABILITIES,
+  connect,
 };
 
 const isOfCode = (status: number) => isSuccess(status) || status === DECLINED;
@@ -98,6 +110,12 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       const query = { transactionId: randomUUID(), close: false };
       const result = await send(lookUpRequest(query, sandbox));
       return judgeProbe(result, isNeverReceived(result), report);
+    },
+    async readAccount() {
+      const result = await send(accountRequest(sandbox));
+      const account = readAccountId(bodyOf(result)).id;
+      if (account !== undefined) return acceptedReport(account, 'TEST', accountId);
+      return notAcceptedReport(result, (body) => isError(readAnswer(body)));
     },
     close: () => provider.close(),
   };

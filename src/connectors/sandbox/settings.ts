@@ -10,6 +10,9 @@ import {
 } from '../kit/provider-settings.ts';
 import { type MethodNames, methodNames } from './local-methods.ts';
 
+/** Names of the secrets that verify notifications: a second one while it replaces the first. */
+export const NOTIFICATION_SECRETS = ['notification_secret', 'previous_notification_secret'];
+
 /** Settings of a connection to the sandbox provider. */
 export type SandboxSettings = {
   /** Scheme, host and port. */
@@ -28,7 +31,14 @@ export type SandboxSettings = {
   readonly notificationSecrets: readonly Secret[];
 };
 
-const DEFAULT_TIMEOUT_MS = 10_000;
+/** The form of the settings: their message, and the values of absent ones. */
+export const FORM = {
+  schema: SandboxConfigSchema,
+  defaults: {
+    timeout_ms: 10_000,
+    acquirer: 'ONE',
+  },
+} as const;
 
 /**
  * Reads a connection's settings and secrets, which SandboxConfig describes.
@@ -36,14 +46,15 @@ const DEFAULT_TIMEOUT_MS = 10_000;
  * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): SandboxSettings {
-  const config = checkSettings(SandboxConfigSchema, settings, secrets);
+  const { defaults } = FORM;
+  const config = checkSettings(FORM.schema, settings, secrets);
   return {
     ...baseUrl(config.baseUrl),
-    timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-    acquirer: config.acquirer === 'TWO' ? 'TWO' : 'ONE',
+    timeoutMs: config.timeoutMs ?? defaults.timeout_ms,
+    acquirer: config.acquirer === 'TWO' ? 'TWO' : defaults.acquirer,
     accountId: config.accountId,
     methods: methodNames(config.methods),
     apiKey: requiredSecret(secrets, 'api_key'),
-    notificationSecrets: currentSecrets(secrets, 'notification_secret', 'previous_notification_secret'),
+    notificationSecrets: currentSecrets(secrets, NOTIFICATION_SECRETS),
   };
 }

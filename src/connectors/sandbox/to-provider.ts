@@ -72,6 +72,15 @@ export function banksRequest(type: string, settings: SandboxSettings): HttpReque
   return { method: 'GET', path, headers, body: undefined };
 }
 
+/** Builds the request for the account of the key. */
+export function accountRequest({ basePath, apiKey, accountId }: SandboxSettings): HttpRequest {
+  const headers = {
+    authorization: `Bearer ${apiKey.reveal()}`,
+    ...(accountId !== undefined && { 'sandbox-account': accountId }),
+  };
+  return { method: 'GET', path: `${basePath}/v1/account`, headers, body: undefined };
+}
+
 /** Builds the request for a capture, a cancel or a refund. */
 export function operationRequest(
   kind: OperationKind,

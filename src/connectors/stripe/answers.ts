@@ -165,6 +165,9 @@ export const readCashBalance = fields({
 /** Reads a search result. */
 export const readFound = fields({ data: listOf(readIntent) });
 
+/** Reads the id of an account. */
+export const readAccountId = fields({ id: textLike(/^acct_[A-Za-z0-9]{1,64}$/) });
+
 /** Returns the error in a response, if it has Stripe's form. */
 export function errorOf(body: JsonObject | undefined): StripeError | undefined {
   const read = optional(error)(body?.error);

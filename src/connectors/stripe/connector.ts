@@ -1,7 +1,10 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Money } from '#src/money.ts';
+import { acceptedReport, notAcceptedReport } from '../kit/account-report.ts';
+import type { HttpResult } from '../kit/http-client.ts';
 import { alarmingOutcome, bodyOf, judgeProbe, turnedAway } from '../kit/provider-answer.ts';
 import { accountAt, openProviderClient } from '../kit/provider-client.ts';
+import type { AccountReport } from '../port/account-report.ts';
 import { chargesCard, isLocalMethod, type PaymentAttempt } from '../port/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
@@ -12,7 +15,7 @@ import type {
   ReportProblem,
 } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { readIntent } from './answers.ts';
+import { errorOf, readAccountId, readIntent } from './answers.ts';
 import { createCode } from './create-code.ts';
 import {
   type AskedIntent,
@@ -28,7 +31,7 @@ import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
 import { readEvent } from './notifications.ts';
 import { createIntent, createPaymentMethod, fromPreparation } from './preparations.ts';
-import { readSettings, type StripeSettings } from './settings.ts';
+import { FORM, NOTIFICATION_SECRETS, readSettings, type StripeSettings } from './settings.ts';
 import {
   type Call,
   type CardMethod,
@@ -47,13 +50,6 @@ import {
 } from './to-provider.ts';
 import { readWalletToken } from './wallet-token.ts';
 
-/**
- * Connector for Stripe's PaymentIntents. An attempt creates a payment method and an unconfirmed intent, which charge
- * nothing, and then confirms the intent, which charges. A look-up can always find the intent and can cancel it, after
- * which Stripe refuses every confirmation. Settings: see settings.ts.
- */
-export const stripeConnector: Connector = { name: 'stripe', corrections: CORRECTIONS, connect };
-
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
   authorization: true,
@@ -67,6 +63,24 @@ const CAPABILITIES: Capabilities = {
   softDescriptor: true,
   authorizationValidDays: 7,
 };
+
+/**
+ * Connector for Stripe's PaymentIntents. An attempt creates a payment method and an unconfirmed intent, which charge
+ * nothing, and then confirms the intent, which charges. A look-up can always find the intent and can cancel it, after
+ * which Stripe refuses every confirmation. Settings: see settings.ts.
+ */
+export const stripeConnector: Connector = {
+  name: 'stripe',
+  corrections: CORRECTIONS,
+  // The key, not the host, tells the environment.
+  hosts: { TEST: ['api.stripe.com'], LIVE: ['api.stripe.com'] },
+  settings: FORM,
+  notificationSecrets: NOTIFICATION_SECRETS,
+  capabilities: CAPABILITIES,
+  connect,
+};
+
+const LIST_ONE = get('/v1/payment_intents', { limit: 1 });
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const stripe = readSettings(settings, context.secrets);
@@ -92,6 +106,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
         ? async (notification, nowMs) => readEvent(notification, stripe, nowMs)
         : undefined,
     probe: (report) => probe(begin(), report),
+    readAccount: () => readAccount(call()),
     close,
   };
 }
@@ -214,6 +229,23 @@ async function refund(operation: Operation, { send, shownAs }: Call): Promise<Ou
 
 /** Lists one payment. A look-up needs the same permission, so a restricted key needs no additional one. */
 async function probe(send: Send, report?: ReportProblem): Promise<boolean> {
-  const result = await send(get('/v1/payment_intents', { limit: 1 }));
-  return judgeProbe(result, bodyOf(result)?.object === 'list', report);
+  const result = await send(LIST_ONE);
+  return judgeProbe(result, isList(result), report);
+}
+
+/** Reads the account. A restricted key that may not read it is tried as a probe does. */
+async function readAccount({ send, settings }: Call): Promise<AccountReport> {
+  const { accountId, isLive } = settings;
+  const environment = isLive ? 'LIVE' : 'TEST';
+  const result = await send(get('/v1/account', {}));
+  const account = readAccountId(bodyOf(result)).id;
+  if (account !== undefined) return acceptedReport(account, environment, accountId);
+  const isForbidden = errorOf(bodyOf(result, 403)) !== undefined;
+  const tried = isForbidden ? await send(LIST_ONE) : result;
+  if (isForbidden && isList(tried)) return acceptedReport(undefined, environment);
+  return notAcceptedReport(tried, (body) => errorOf(body) !== undefined);
+}
+
+function isList(result: HttpResult): boolean {
+  return bodyOf(result)?.object === 'list';
 }

@@ -11,6 +11,9 @@ import {
 } from '../kit/provider-settings.ts';
 import { methodsOf, type StripeMethod } from './local-methods.ts';
 
+/** Names of the secrets that verify notifications: a second one while it replaces the first. */
+export const NOTIFICATION_SECRETS = ['webhook_secret', 'webhook_secret_next'];
+
 /** Settings of a connection to a Stripe account. */
 export type StripeSettings = {
   /** Scheme, host and port. */
@@ -35,23 +38,34 @@ export type StripeSettings = {
   readonly localMethods: ReadonlyMap<string, StripeMethod>;
 };
 
+/** The form of the settings: their message, and the values of absent ones. */
+export const FORM = {
+  schema: StripeConfigSchema,
+  defaults: {
+    base_url: 'https://api.stripe.com',
+    timeout_ms: DEFAULT_TIMEOUT_MS,
+    request_three_d_secure: 'automatic',
+  },
+} as const;
+
 /**
  * Reads a connection's settings and secrets, which StripeConfig describes.
  *
  * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): StripeSettings {
-  const config = checkSettings(StripeConfigSchema, settings, secrets);
+  const { defaults } = FORM;
+  const config = checkSettings(FORM.schema, settings, secrets);
   const apiKey = requiredSecret(secrets, 'api_key');
   return {
-    origin: baseUrl(config.baseUrl ?? 'https://api.stripe.com').origin,
-    timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    origin: baseUrl(config.baseUrl ?? defaults.base_url).origin,
+    timeoutMs: config.timeoutMs ?? defaults.timeout_ms,
     accountId: config.accountId,
     apiKey,
     isLive: /^[sr]k_live_/.test(apiKey.reveal()),
-    webhookSecrets: currentSecrets(secrets, 'webhook_secret', 'webhook_secret_next'),
+    webhookSecrets: currentSecrets(secrets, NOTIFICATION_SECRETS),
     installments: config.installments,
-    requestThreeDSecure: config.requestThreeDSecure === 'any' ? 'any' : 'automatic',
+    requestThreeDSecure: config.requestThreeDSecure === 'any' ? 'any' : defaults.request_three_d_secure,
     applePayTokens: config.applePayTokens,
     localMethods: methodsOf(config.methods),
   };

@@ -64,7 +64,7 @@ export function httpRequest({ method, path, fields, key }: StripeTarget, apiKey:
     ...(method === 'POST' && { 'content-type': 'application/x-www-form-urlencoded' }),
     ...(key !== undefined && { 'idempotency-key': key }),
   };
-  if (method === 'GET') return { method, path: `${path}?${form}`, headers, body: undefined };
+  if (method === 'GET') return { method, path: form ? `${path}?${form}` : path, headers, body: undefined };
   return { method, path, headers, body: form };
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import type { ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { TOO_LATE, withinLease } from '#src/connectors/guards/within-lease.ts';
 import { isHard } from '#src/connectors/port/decline.ts';
@@ -93,6 +93,7 @@ export async function makeAttempts(
         status: WAITING.transaction,
         vaultedToken: prepared.claim.vault?.token ?? prepared.claim.storedMethod,
         ...wayOfPayer(nextAttempt.method, nextAttempt, at),
+        catalogueVersion: catalogue.version,
         checkInS: leaseS(nextConnection, deps.schedule),
       },
     };

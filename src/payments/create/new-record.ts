@@ -1,6 +1,6 @@
 import { create, isMessage } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import type { ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import {
   BrowserInfoSchema,
   type CustomerPayer,

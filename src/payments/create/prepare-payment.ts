@@ -131,6 +131,7 @@ export async function preparePayment(
     createdAt: timestampText(createdAt),
     connectionId: first.id,
     connectionIdentity: connection.identity,
+    catalogueVersion: catalogue.version,
     leaseS: leaseS(connection, deps.schedule),
     capture: !chargesCard(method) || method.capture,
     ...(await cardToVault(deps, request, card, stored)),

@@ -64,7 +64,7 @@ export async function openStoredResponses(
   database: Database,
   schema: DescMessage = PaymentSchema,
 ): Promise<StoredResponses> {
-  const digest = await storeResponseSchema(database, descriptorsOf(schema));
+  const digest = await storeResponseSchema(database, schemaDescriptors(schema));
   const own = Buffer.concat([Buffer.of(BY_SCHEMA), digest]);
   const renders = new Map<string, Render>();
   const renderOf = async (asked: Buffer): Promise<Render> => {
@@ -95,8 +95,8 @@ function renderBy(descriptors: Uint8Array): Render {
   return (record) => Buffer.from(encodeJson(decodeRecord(record, schema)));
 }
 
-/** Returns the descriptors of a message's file and all its imports, dependencies first. */
-function descriptorsOf({ file }: DescMessage): Uint8Array {
+/** Returns the descriptors of a message's file and all its imports, dependencies first: an encoded FileDescriptorSet. */
+export function schemaDescriptors({ file }: DescMessage): Uint8Array {
   const files = new Map<string, FileDescriptorProto>();
   const add = ({ dependencies, proto }: DescFile) => {
     dependencies.forEach(add);

@@ -1,4 +1,4 @@
-import type { Bin } from '#gen/payments/config/catalogue_pb.js';
+import type { Bin } from '#gen/payments/v1/catalogue_pb.js';
 
 /** Finds a card's issuer by the longest known prefix of its number; undefined if none is known. */
 export type BinTable = (cardNumber: string) => Bin | undefined;

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import type { Bin } from '#gen/payments/config/catalogue_pb.js';
+import type { Bin } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type CardData,
   type CardDataInput,

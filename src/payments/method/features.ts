@@ -1,6 +1,6 @@
 import type { DescField } from '@bufbuild/protobuf';
 import { isReflectMessage, type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
-import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import type { ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
@@ -36,6 +36,8 @@ export type Lack = {
   readonly range?: string;
   /** true: another connection has enrolled the wallet, and no other can charge it. */
   readonly isElsewhere?: true;
+  /** true: the connection takes no payments of the account, whatever they are. */
+  readonly isClosed?: true;
 };
 
 const SETUPS = '3-D Secure setups';
@@ -269,13 +271,17 @@ export function lacksAt(
   nowMs: number,
 ): (connection: ConnectionConfig) => Lack[] {
   const enrolledAt = method.by === 'wallet' ? method.enrolled?.at : undefined;
-  return ({ id }) => {
+  return ({ id, retired, accountIds }) => {
+    if (retired) return [RETIRED];
+    if (accountIds.length > 0 && !accountIds.includes(request.accountId)) return [OF_OTHERS];
     if (enrolledAt !== undefined && enrolledAt !== id) return [ELSEWHERE];
     const connection = connections.get(id);
     return connection ? lacksOf(method, request, connection.capabilities, nowMs) : [];
   };
 }
 
+const RETIRED: Lack = { field: 'payment_method.type', what: 'payments, since it is retired', isClosed: true };
+const OF_OTHERS: Lack = { field: 'account_id', what: 'payments of this account', isClosed: true };
 const ELSEWHERE: Lack = {
   field: 'payment_method.vaulted_token',
   what: 'this wallet, which is enrolled elsewhere',
@@ -297,11 +303,20 @@ export function describeLack({ field, what, isMissing, range }: Lack): string {
 export function localNotOffered(byTarget: readonly (readonly Lack[])[]): ServiceError {
   const isOffering = (lacks: readonly Lack[]) =>
     lacks.every(({ isMissing, range }) => isMissing || range !== undefined);
-  const lacks = byTarget.find(isOffering) ?? byTarget[0] ?? [];
+  const open = byTarget.filter((lacks) => lacks.every(({ isClosed }) => !isClosed));
+  const lacks = open.find(isOffering) ?? open[0];
+  if (!lacks) return noneOpen();
   const fields = lacks.map(refusedField);
   const isRange = lacks.every(({ range }) => range !== undefined);
   const reason = isRange ? 'INVALID_PARAMETERS' : 'OPERATION_NOT_SUPPORTED';
   return new ServiceError(reason, `${describeFields(fields)}; nothing was sent`, { fields });
+}
+
+/** Returns the refusal of a payment whose route has only connections that take no payments of its account. */
+function noneOpen(): ServiceError {
+  const message =
+    "is not accepted by any connection of the payment's route for this account; nothing was sent";
+  return fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'payment_method.type', 'NOT_ALLOWED', message);
 }
 
 function refusedField({ field, what, isMissing, range }: Lack): FieldError {
@@ -324,7 +339,9 @@ function refusedField({ field, what, isMissing, range }: Lack): FieldError {
 
 /** Returns the refusal of a payment that no connection of its route can handle. */
 export function notOffered(lacks: readonly Lack[]): ServiceError {
-  const here = lacks.filter(({ isElsewhere }) => !isElsewhere);
+  const open = lacks.filter(({ isClosed }) => !isClosed);
+  if (open.length === 0) return noneOpen();
+  const here = open.filter(({ isElsewhere }) => !isElsewhere);
   if (here.length === 0) {
     const message = "was enrolled at a connection outside this payment's route; nothing was sent";
     return fieldRefusal('OPERATION_NOT_SUPPORTED', ELSEWHERE.field, 'NOT_SUPPORTED', message);

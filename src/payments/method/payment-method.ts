@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
+import type { PaymentMethodType } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type CardDataInput,
   type CardInput,

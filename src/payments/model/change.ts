@@ -80,6 +80,8 @@ export type AddedTransaction = Omit<
   /** For an attempt: how the payer pays, and the seconds that the payer has to act, should the provider ask for it. */
   readonly methodKind?: TransactionRow['methodKind'];
   readonly payerDueInS?: number;
+  /** For an attempt: the version of the catalogue that routed it. */
+  readonly catalogueVersion?: number;
   /** The lease in seconds, for an attempt that is about to be sent. */
   readonly checkInS: number | undefined;
 };

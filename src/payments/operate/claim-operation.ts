@@ -3,6 +3,7 @@ import { type LeasedConnection, withinLease } from '#src/connectors/guards/withi
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { newId } from '#src/new-id.ts';
 import { capabilitiesFor } from '#src/payments/method/local-method.ts';
+import type { LiveCatalogue } from '#src/payments/route/live-catalogue.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
@@ -34,6 +35,8 @@ export type OperationDeps = WriteDeps &
     /** Returns the service's URL for providers and payers, without a trailing slash. */
     readonly publicUrl: () => string;
     readonly requestHashKey: Uint8Array;
+    /** Returns the catalogue in force. */
+    readonly catalogue: () => Pick<LiveCatalogue, 'version'>;
     /** Connections that can reach a payment's provider, including those removed from the catalogue. */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
     readonly observer: CallObserver & {
@@ -259,6 +262,7 @@ function claimOf(
     requestHash: hash,
     requestShape: shape,
     merchantReference: requested.merchantReference || undefined,
+    catalogueVersion: deps.catalogue().version,
   };
 }
 

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { Choice, type ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import { Choice, type ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
 import {
   type Connection,
   Connection_Circuit,
@@ -13,7 +13,6 @@ import type { CardData } from '#gen/payments/v1/payment_method_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import type { ConnectionHealth } from '#src/connectors/guards/circuit-breaker.ts';
-import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { BinTable } from '#src/payments/method/bin-table.ts';
 import { cardData } from '#src/payments/method/card.ts';
 import { describeLack } from '#src/payments/method/features.ts';
@@ -21,14 +20,15 @@ import { type RequestedMethod, readMethod } from '#src/payments/method/payment-m
 import { drawSeed, type Signals } from '#src/routing/order-targets.ts';
 import type { ReadyRoute } from '#src/routing/router.ts';
 import type { VaultedToken } from '#src/store/tables/stored-objects.ts';
-import { findWay, type Way } from './choose-route.ts';
-import type { LiveCatalogue } from './live-catalogue.ts';
+import { findWay, type RoutedPayment, type Way } from './choose-route.ts';
+import { asRecorded, type RecordedPayment } from './recorded-payment.ts';
+import type { RoutingCatalogue } from './routing-catalogue.ts';
 import { routingFacts } from './routing-facts.ts';
 
-/** The parts of a catalogue that an explanation uses. */
-export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'> & {
-  /** Open connections by id. A connection that is not open counts as able to handle every payment. */
-  readonly connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>;
+/** A catalogue that can explain routes. */
+export type ExplainedCatalogue = RoutingCatalogue & {
+  /** Its version; 0 for a catalogue from a file. */
+  readonly version: number;
   readonly signals: Signals;
   readonly health: CircuitStates;
 };
@@ -59,11 +59,32 @@ export function explainRoute(
   const method = readMethod(request, stored && { vaultedToken: stored }, catalogue.types);
   const facts = routingFacts(request, method, sentCard(method, catalogue.bins), time);
   const seed = drawSeed(facts.accountId, idempotencyKey);
-  const way = findWay(catalogue, { request, method, facts, seed });
+  return explainRouted(catalogue, { request, method, facts, seed }, notesOn(method, request));
+}
+
+/**
+ * Explains which route a stored payment takes, and why, as it was made.
+ *
+ * @throws ServiceError as for a payment, if the catalogue does not offer the method.
+ */
+export function explainRecorded(
+  catalogue: ExplainedCatalogue,
+  recorded: RecordedPayment,
+): ExplainRouteResponse {
+  return explainRouted(catalogue, asRecorded(recorded, catalogue.connections)(catalogue), []);
+}
+
+function explainRouted(
+  catalogue: ExplainedCatalogue,
+  routed: RoutedPayment,
+  notes: string[],
+): ExplainRouteResponse {
+  const { facts } = routed;
+  const way = findWay(catalogue, routed);
   const routes = routesUntil(way, catalogue.router.routes, facts);
   return create(ExplainRouteResponseSchema, {
     ...(way && explainWay(catalogue, way, facts)),
-    ...{ facts, routes, notes: notesOn(method, request) },
+    ...{ facts, routes, notes, catalogueVersion: catalogue.version },
   });
 }
 
@@ -133,7 +154,7 @@ export function describeConnection(
   signals: Signals,
   health: CircuitStates,
 ): Connection {
-  const { id, name, providerId, connector } = definition;
+  const { id, name, providerId, connector, retired, accountIds } = definition;
   const known = health.get(id);
   const circuit = known ? Connection_Circuit[known.state()] : Connection_Circuit.UNGUARDED;
   return create(ConnectionSchema, {
@@ -143,5 +164,7 @@ export function describeConnection(
     connector,
     circuit,
     available: signals.isAvailable(id),
+    retired,
+    accountIds,
   });
 }

@@ -8,6 +8,8 @@ import type { Router } from '#src/routing/router.ts';
 
 /** The catalogue in force, with open connections. */
 export type LiveCatalogue = {
+  /** Its version; 0 for a catalogue from a file. */
+  readonly version: number;
   readonly types: MethodTypes;
   readonly router: Router;
   readonly bins: BinTable;

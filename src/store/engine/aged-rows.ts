@@ -35,6 +35,22 @@ export const AGED = {
     ...{ table: 'operator_session', key: [['token_hash', 'bytea']], ofAccount: false, age: 'created_at' },
     serviceDays: 1,
   },
+  // Previous values, and values for a connection that was never published.
+  connection_secrets: {
+    ...{
+      table: 'connection_secret',
+      ...ID,
+      ofAccount: false,
+      age: 'ends_at',
+      where: 'a.ends_at IS NOT NULL',
+    },
+    serviceDays: 1,
+  },
+  // Processes of the service that have long ended.
+  catalogue_replicas: {
+    ...{ table: 'catalogue_replica', key: [['name', 'text']], ofAccount: false, age: 'seen_at' },
+    serviceDays: 1,
+  },
   calls: {
     table: 'replayed_call',
     key: [

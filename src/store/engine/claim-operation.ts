@@ -31,6 +31,8 @@ export type OperationClaim = {
   readonly requestShape: Uint8Array;
   /** The merchant's own reference; undefined if one was generated. */
   readonly merchantReference: string | undefined;
+  /** The version of the catalogue in force; 0 for a catalogue from a file. */
+  readonly catalogueVersion: number;
 };
 
 const PARAMETERS: readonly Parameter<OperationClaim>[] = [
@@ -54,6 +56,7 @@ const PARAMETERS: readonly Parameter<OperationClaim>[] = [
   ['the_hash', 'bytea', ({ requestHash }) => requestHash],
   ['the_shape', 'bytea', ({ requestShape }) => requestShape],
   ['the_merchant_reference', 'text', ({ merchantReference }) => merchantReference],
+  ['the_catalogue_version', 'integer', ({ catalogueVersion }) => catalogueVersion],
 ];
 
 const CLAIM = { name: 'claim_operation', text: callText('claim_operation_1', PARAMETERS) };

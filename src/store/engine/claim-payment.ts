@@ -60,6 +60,8 @@ export type Claim = {
   readonly payerDueInS: number;
   /** Length of the lease in seconds. Until it ends, the checker does not touch the attempt. */
   readonly leaseS: number;
+  /** The version of the catalogue that routed it; 0 for a catalogue from a file. */
+  readonly catalogueVersion: number;
   /** The payment's card, to store if the payment succeeds. It stays inactive until the outcome is known. */
   readonly vault:
     | { readonly token: string; readonly card: Uint8Array; readonly cardNumber: string }
@@ -105,6 +107,7 @@ const PLAIN: readonly Parameter<Claim>[] = [
   ['the_method_kind', 'text', ({ methodKind }) => methodKind],
   ['payer_due_in_s', 'float8', ({ payerDueInS }) => payerDueInS],
   ['lease_s', 'float8', ({ leaseS }) => leaseS],
+  ['the_catalogue_version', 'integer', ({ catalogueVersion }) => catalogueVersion],
 ];
 
 /** Additional parameters of a claim that stores a card, or uses a session or token. */

@@ -36,6 +36,12 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   audit_log: 'coordinator',
   installation_key: 'coordinator',
   operator_session: 'coordinator',
+  catalogue_version: 'coordinator',
+  catalogue_head: 'coordinator',
+  catalogue_replica: 'coordinator',
+  connection_secret: 'coordinator',
+  connection_account: 'coordinator',
+  retired_connection: 'coordinator',
   schema_migration: 'coordinator',
 };
 

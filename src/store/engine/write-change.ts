@@ -117,6 +117,7 @@ const MORE: readonly Parameter<StoredChange>[] = [
   ['added_token', 'uuid', ({ added }) => added?.vaultedToken],
   ['added_method_kind', 'text', ({ added }) => added?.methodKind],
   ['added_payer_due_in_s', 'float8', ({ added }) => added?.payerDueInS],
+  ['added_catalogue_version', 'integer', ({ added }) => added?.catalogueVersion ?? 0],
   ['added_check_in_s', 'float8', ({ added }) => added?.checkInS],
   ['the_other', 'uuid', ({ other }) => other?.id],
   ['other_check_in_s', 'float8', ({ other }) => other?.checkInS],

@@ -36,8 +36,8 @@ export async function forgetKey(run: Run, name: string): Promise<void> {
 }
 
 /**
- * Counts the stored cards, one-time tokens and webhook secrets whose ciphertext begins with a prefix. Expired tokens do
- * not count: they no longer need their key, and are swept once the service runs. Reads the tables in full.
+ * Counts the stored cards, one-time tokens, webhook secrets and connections' secrets whose ciphertext begins with a
+ * prefix. Expired tokens do not count: they no longer need their key, and are swept once the service runs. Reads the tables in full.
  */
 export async function countSealed(run: Run, prefix: string): Promise<bigint> {
   const { rows } = await run<{ sealed: bigint }>(
@@ -45,7 +45,8 @@ export async function countSealed(run: Run, prefix: string): Promise<bigint> {
        + (SELECT count(*) FROM one_time_token WHERE starts_with(sealed, $1) AND expires_at > now())
        + (SELECT count(*) FROM webhook WHERE starts_with(secret, $1))
        + (SELECT count(*) FROM webhook WHERE starts_with(previous_secret, $1))
-       + (SELECT count(*) FROM webhook WHERE starts_with(credentials, $1)) AS sealed`,
+       + (SELECT count(*) FROM webhook WHERE starts_with(credentials, $1))
+       + (SELECT count(*) FROM connection_secret WHERE starts_with(sealed, $1)) AS sealed`,
     [prefix],
   );
   return rows[0]?.sealed ?? 0n;

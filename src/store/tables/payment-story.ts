@@ -43,6 +43,10 @@ export type TransactionState = {
   readonly payerDueAt: Date | undefined;
   /** Time of the next check. */
   readonly checkAt: Date | undefined;
+  /** The version of the catalogue that it was sent with; 0 for a catalogue from a file. */
+  readonly catalogueVersion: number;
+  /** undefined if the merchant sent none. */
+  readonly merchantReference: string | undefined;
   /** The stored key of the call that requested an operation, if it has one. */
   readonly idempotencyKey: string | undefined;
 };
@@ -97,6 +101,7 @@ const TRANSACTIONS = {
     SELECT t.id, t.type, t.status, t.connection_id AS "connectionId", t.reference,
       t.amount_minor_units AS "minorUnits", t.currency, t.capture, t.awaits_payer AS "awaitsPayer",
       t.method_kind AS "methodKind", t.payer_due_at AS "payerDueAt",
+      t.catalogue_version AS "catalogueVersion", t.merchant_reference AS "merchantReference",
       t.check_at AS "checkAt", t.idempotency_key AS "idempotencyKey"
     FROM transaction t
     WHERE t.account_id = $1::uuid AND t.payment_id = $2 ORDER BY t.created_at, t.id LIMIT ${MAX_ROWS_SHOWN}`,

@@ -1,13 +1,19 @@
 import type { Database, Statement } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 
-/** A stored ciphertext, and the id that it is bound to. */
-export type SealedValue = { readonly accountId: string; readonly id: string; readonly sealed: string };
+/** A stored ciphertext. */
+export type SealedValue = {
+  readonly accountId: string;
+  readonly id: string;
+  readonly sealed: string;
+  /** The text that the ciphertext is bound to. */
+  readonly boundTo: string;
+};
 
-const BEFORE_ALL: SealedValue = { accountId: NIL_UUID, id: NIL_UUID, sealed: '' };
+const BEFORE_ALL: SealedValue = { accountId: NIL_UUID, id: NIL_UUID, sealed: '', boundTo: '' };
 
 const listOf = (table: string, column: string, condition = '') => `
-  SELECT account_id AS "accountId", id, ${column} AS sealed FROM ${table}
+  SELECT account_id AS "accountId", id, ${column} AS sealed, id::text AS "boundTo" FROM ${table}
   WHERE (account_id, id) > ($1::uuid, $2::uuid) AND ${column} IS NOT NULL ${condition}
   ORDER BY account_id, id LIMIT $3`;
 const LISTS = {
@@ -17,6 +23,13 @@ const LISTS = {
   secrets: { name: 'list_sealed_secrets', text: listOf('webhook', 'secret') },
   previousSecrets: { name: 'list_sealed_previous_secrets', text: listOf('webhook', 'previous_secret') },
   credentials: { name: 'list_sealed_credentials', text: listOf('webhook', 'credentials') },
+  // They belong to no account. A value that is replaced during the listing keeps its id.
+  connectionSecrets: {
+    name: 'list_sealed_connection_secrets',
+    text: `
+      SELECT $1::uuid AS "accountId", id, sealed, connection_id || ' ' || name AS "boundTo" FROM connection_secret
+      WHERE id > $2::uuid ORDER BY id LIMIT $3`,
+  },
 };
 
 const replacementIn = (table: string, column: string) =>
@@ -30,9 +43,16 @@ const REPLACEMENTS: Readonly<Record<SealedKind, Statement>> = {
     text: replacementIn('webhook', 'previous_secret'),
   },
   credentials: { name: 'replace_sealed_credentials', text: replacementIn('webhook', 'credentials') },
+  connectionSecrets: {
+    name: 'replace_sealed_connection_secret',
+    text: 'UPDATE connection_secret SET sealed = $4 WHERE $1::uuid IS NOT NULL AND id = $2 AND sealed = $3',
+  },
 };
 
-/** A kind of ciphertext: stored card numbers, usable one-time tokens, or webhook secrets and credentials. */
+/**
+ * A kind of ciphertext: stored card numbers, usable one-time tokens, webhook secrets and credentials, or secrets of
+ * connections.
+ */
 export type SealedKind = keyof typeof LISTS;
 
 /** All kinds, in the order in which they must be listed. */
@@ -43,7 +63,7 @@ export async function listSealed(
   database: Database,
   kind: SealedKind,
   limit: number,
-  { accountId, id }: SealedValue = BEFORE_ALL,
+  { accountId, id }: Pick<SealedValue, 'accountId' | 'id'> = BEFORE_ALL,
 ): Promise<SealedValue[]> {
   return (await database.query<SealedValue>(LISTS[kind], [accountId, id, limit])).rows;
 }
@@ -52,7 +72,7 @@ export async function listSealed(
 export async function replaceSealed(
   database: Database,
   kind: SealedKind,
-  { accountId, id, sealed }: SealedValue,
+  { accountId, id, sealed }: Omit<SealedValue, 'boundTo'>,
   resealed: string,
 ): Promise<boolean> {
   return (await database.query(REPLACEMENTS[kind], [accountId, id, sealed, resealed])).rowCount === 1;

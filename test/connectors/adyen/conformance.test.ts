@@ -44,6 +44,20 @@ describeConformance({
     refund: reported(`refund-${operation.transactionId}`),
   },
   probeAnswer: { status: 200, body: { paymentMethods: [{ type: 'scheme', name: 'Cards' }] } },
+  accounts: [
+    {
+      ...{ name: 'its payment methods', status: 200, body: { paymentMethods: [] } },
+      report: { result: 'ACCEPTED', account: FAKE_ACCOUNT, environment: undefined },
+    },
+    {
+      ...{ name: 'a refusal of the credentials', status: 401, body: error(401, '000') },
+      report: { result: 'REFUSED', detail: 'the credentials are refused (HTTP 401)' },
+    },
+    {
+      ...{ name: 'an error about the request', status: 404, body: error(404, '000') },
+      report: { result: 'NOT_TESTABLE', detail: 'the response is not the expected one (HTTP 404)' },
+    },
+  ],
   calls: [
     made('capture', { amount }),
     made('cancel', {}),

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Outcome, payersPage } from '#src/connectors/port/outcome.ts';
 import { lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
 import { type AdyenUnderTest, cardWith, connectAdyen, openAdyen, subjectOf } from './adyen-under-test.ts';
+import { FAKE_ACCOUNT } from './fake-notifications.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -274,6 +275,10 @@ describe('payments at the fake Adyen', () => {
     expect(await adyen.connection.probe?.()).toBe(true);
     const stranger = connectAdyen({ base_url: adyen.fake.url, merchant_account: 'OtherECOM' });
     expect(await stranger.probe?.()).toBe(false);
+    expect(await adyen.connection.readAccount()).toEqual({
+      ...{ result: 'ACCEPTED', account: FAKE_ACCOUNT, environment: undefined },
+    });
+    expect(await stranger.readAccount()).toMatchObject({ result: 'REFUSED' });
     expect(adyen.fake.payments.size).toBe(0);
     await stranger.close();
   });

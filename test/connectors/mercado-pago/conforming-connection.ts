@@ -58,6 +58,27 @@ export const SHARED: Omit<
       }),
   },
   probeAnswer: { status: 200, body: searchAnswer() },
+  accounts: [
+    {
+      ...{ name: 'the account', status: 200, body: { id: 123456789, tags: ['normal', 'test_user'] } },
+      report: { result: 'ACCEPTED', account: '123456789', environment: 'TEST' },
+    },
+    {
+      ...{ name: 'a refusal of the credentials', status: 401, body: refusal(401) },
+      report: { result: 'REFUSED', detail: 'the credentials are refused (HTTP 401)' },
+    },
+    {
+      ...{ name: 'an error about the request', status: 404, body: refusal(404) },
+      report: { result: 'NOT_TESTABLE', detail: 'the response is not the expected one (HTTP 404)' },
+    },
+    {
+      ...{ name: 'another account', status: 200, body: { id: 7, tags: [] } },
+      report: {
+        result: 'REFUSED',
+        detail: 'the credentials belong to the account 7, and account_id is 123456789',
+      },
+    },
+  ],
   calls: [
     refund('refund', (connection) => connection.refund?.(operation), [
       ...[400, 401, 403, 404, 422].map((status) =>

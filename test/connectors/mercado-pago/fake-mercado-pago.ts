@@ -2,6 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import type { JsonObject } from '@bufbuild/protobuf';
+import type { UserResponse } from 'mercadopago/dist/clients/user/get/types.js';
 import { startSite } from '../../support/site.ts';
 import {
   type FakeToken,
@@ -100,6 +101,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
   function answerTo(request: Request): Answer {
     const { method, path, query } = request;
     if (path === '/checkout/preferences' && method === 'POST') return createPreference(request.body ?? {});
+    if (path === '/users/me' && method === 'GET') return { status: 200, body: user() };
     if (path === '/v1/payments/search' && method === 'GET') return search(query);
     if (path === '/v1/card_tokens' && method === 'POST') return createToken(request.body ?? {});
     if (path === '/v1/payment_methods/search') {
@@ -122,6 +124,11 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     const made = refunds.get(id) ?? [];
     const isShown = (one: JsonObject) => request.showsRefundsInProcess || one.status !== 'in_process';
     return { status: 200, body: made.filter(isShown) };
+  }
+
+  /** The account, which is a test user. */
+  function user(): Omit<UserResponse, 'api_response'> {
+    return { id: FAKE_ACCOUNT, nickname: 'TESTUSER', tags: ['normal', 'test_user'] };
   }
 
   function createToken(body: JsonObject): Answer {

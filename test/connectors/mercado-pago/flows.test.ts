@@ -2,11 +2,12 @@ import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { payersPage } from '#src/connectors/port/outcome.ts';
+import { Secret } from '#src/secret.ts';
 import { withClockAhead } from '../../support/process-clock.ts';
 import { enrollmentAttempt } from '../attempts.ts';
 import { lookUp, openedForEach } from '../under-test.ts';
 import { FAKE_ACCOUNT } from './fake-mercado-pago.ts';
-import { attemptInPesos, MONEY, openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
+import { attemptInPesos, MONEY, openMercadoPago, SECRETS, sentAway } from './mercado-pago-under-test.ts';
 
 const under = openedForEach(openMercadoPago);
 
@@ -273,6 +274,20 @@ describe('the creation of a preference', () => {
     });
     under.fake.pay(under.fake.preference());
     expect(await lookUp(under, attempt, undefined)).toMatchObject({ kind: 'approved', isAnyTry: true });
+  });
+
+  it("Mercado Pago's account is told, and another account's token is refused", async () => {
+    expect(await under.connection.readAccount()).toEqual({
+      ...{ result: 'ACCEPTED', account: String(FAKE_ACCOUNT), environment: 'TEST' },
+    });
+    const revoked = await openMercadoPago({ ...SECRETS, access_token: new Secret('APP_USR-revoked') });
+    expect(await revoked.connection.readAccount()).toMatchObject({ result: 'REFUSED' });
+    await revoked.close();
+    const another = await openMercadoPago(SECRETS, { account_id: '7' });
+    expect(await another.connection.readAccount()).toMatchObject({
+      detail: `the credentials belong to the account ${FAKE_ACCOUNT}, and account_id is 7`,
+    });
+    await another.close();
   });
 
   it('a preference for an enrolled wallet, another currency or an inexpressible amount is turned away', async () => {

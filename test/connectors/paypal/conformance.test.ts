@@ -220,6 +220,16 @@ describeConformance({
   paid: 'awaits_payer',
   lost: 'not_sent',
   probeAnswer: { status: 404, body: errorAnswer('INVALID_RESOURCE_ID') },
+  accounts: [
+    {
+      ...{ name: 'the account', status: 200, body: { payer_id: 'WDJJHEBZ4X2LY', name: 'Ana' } },
+      report: { result: 'ACCEPTED', account: 'WDJJHEBZ4X2LY', environment: undefined },
+    },
+    {
+      ...{ name: 'no permission to read the account', status: 403, body: errorAnswer('NOT_AUTHORIZED') },
+      report: { result: 'ACCEPTED', account: undefined, environment: undefined },
+    },
+  ],
   calls: CALLS,
   corrections: {
     payment: async (status) =>

@@ -33,6 +33,7 @@ export type Seen = {
 
 export const FAKE_CLIENT_ID = 'fake-client-id';
 export const FAKE_CLIENT_SECRET = 'fake-client-secret';
+export const FAKE_MERCHANT_ID = 'WDJJHEBZ4X2LY';
 export const FAKE_WEBHOOK_ID = '8PT597110X687430LKGECATA';
 const EXPIRES_IN_S = 32_400;
 const certificateFile = (name: string) => new URL(`certificates/${name}.pem`, import.meta.url);
@@ -77,6 +78,9 @@ export async function startFakePayPal() {
     const id = header(request, 'paypal-request-id');
     if (id !== undefined && id.length > 108)
       return { status: 400, body: { name: 'INVALID_REQUEST', message: 'too long' } };
+    if (call === 'GET /v1/identity/oauth2/userinfo') {
+      return { status: 200, body: { user_id: 'https://www.paypal.com/u/1', payer_id: FAKE_MERCHANT_ID } };
+    }
     const body = text === '' ? {} : (JSON.parse(text) as Json);
     const [, order, verb] = /^\/v2\/checkout\/orders(?:\/([A-Z0-9]+))?(\/capture)?$/.exec(path) ?? [];
     if (call === 'POST /v2/checkout/orders') return ledger.create(body, id);

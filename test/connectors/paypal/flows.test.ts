@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { payersPage } from '#src/connectors/port/outcome.ts';
 import { cardAttempt, lookUpOf, redirectAttempt } from '../attempts.ts';
 import { lookUp, openedForEach } from '../under-test.ts';
+import { FAKE_MERCHANT_ID } from './fake-paypal.ts';
 import {
   approved,
   CAPTURE,
@@ -262,5 +263,26 @@ describe('the access token', () => {
     paypal.fake.trouble(/^GET/, { status: 404, body: { message: "a proxy's" } });
     expect(await paypal.connection.probe?.()).toBe(false);
     await other.close();
+  });
+
+  it("PayPal's account is told with a new token, and refused credentials are refused, never the cached token", async () => {
+    const accepted = { result: 'ACCEPTED', account: FAKE_MERCHANT_ID, environment: undefined };
+    expect(await paypal.connection.readAccount()).toEqual(accepted);
+    paypal.fake.trouble(/^POST .v1.oauth2.token/, {
+      status: 401,
+      body: { error: 'invalid_client', error_description: 'Client Authentication failed' },
+    });
+    expect(await paypal.connection.readAccount()).toEqual({
+      result: 'REFUSED',
+      detail: 'the credentials are refused (HTTP 401)',
+    });
+    paypal.fake.trouble(/^GET .v1.identity/, {
+      status: 403,
+      body: { name: 'NOT_AUTHORIZED', message: 'no' },
+    });
+    expect(await paypal.connection.readAccount()).toEqual({ ...accepted, account: undefined });
+    paypal.fake.trouble(/^GET .v1.identity/, 'lost before');
+    expect(await paypal.connection.readAccount()).toMatchObject({ result: 'UNREACHABLE' });
+    expect(paypal.fake.requests.filter(({ call }) => call.endsWith('/token'))).toHaveLength(4);
   });
 });

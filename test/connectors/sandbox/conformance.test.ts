@@ -53,6 +53,20 @@ describeConformance({
   attempt: cardAttempt,
   approval: (attempt) => ({ status: 201, body: chargeAnswer(attempt) }),
   probeAnswer: { status: 404, body: refusal('not_found') },
+  accounts: [
+    {
+      ...{ name: 'the account', status: 200, body: { object: 'account', id: 'acct_7' } },
+      report: { result: 'ACCEPTED', account: 'acct_7', environment: 'TEST' },
+    },
+    {
+      ...{ name: 'a refusal of the credentials', status: 401, body: refusal('authentication') },
+      report: { result: 'REFUSED', detail: 'the credentials are refused (HTTP 401)' },
+    },
+    {
+      ...{ name: 'an error about the request', status: 404, body: refusal('authentication') },
+      report: { result: 'NOT_TESTABLE', detail: 'the response is not the expected one (HTTP 404)' },
+    },
+  ],
   calls: CALLS,
   closing: {
     query: lookUpOf(order, { reference: `wo_${ID}` }),

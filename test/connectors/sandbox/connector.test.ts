@@ -138,6 +138,10 @@ describe('the sandbox connector', () => {
     expect(before).toMatchObject({ object: 'ledger' });
     expect(await connect().probe?.()).toBe(true);
     expect(await connect({}, 'wrong').probe?.()).toBe(false);
+    const account = { result: 'ACCEPTED', account: 'acct_sandbox', environment: 'TEST' };
+    expect(await connect().readAccount()).toEqual(account);
+    expect(await connect({ account_id: 'acct_7' }).readAccount()).toEqual({ ...account, account: 'acct_7' });
+    expect(await connect({}, 'wrong').readAccount()).toMatchObject({ result: 'REFUSED' });
     expect(await read(provider.origin, '/v1/ledger')).toEqual(before);
   });
 

@@ -41,6 +41,28 @@ describeConformance({
   },
   approval: (attempt) => ({ status: 200, body: intentAnswer(attempt) }),
   probeAnswer: { status: 200, body: { object: 'list', data: [], has_more: false } },
+  accounts: [
+    {
+      ...{ name: 'the account', status: 200, body: { id: 'acct_1Fake', object: 'account' } },
+      report: { result: 'ACCEPTED', account: 'acct_1Fake', environment: 'TEST' },
+    },
+    {
+      ...{ name: 'a refusal of the key', status: 401, body: refusal() },
+      report: { result: 'REFUSED', detail: 'the credentials are refused (HTTP 401)' },
+    },
+    {
+      ...{ name: 'a refusal of everything', status: 403, body: refusal() },
+      report: { result: 'REFUSED', detail: 'the credentials are refused (HTTP 403)' },
+    },
+    {
+      ...{ name: 'a refusal of too many requests', status: 429, body: refusal() },
+      report: { result: 'UNREACHABLE', detail: 'the response is not the expected one (HTTP 429)' },
+    },
+    {
+      ...{ name: 'an error about the request', status: 400, body: refusal() },
+      report: { result: 'NOT_TESTABLE', detail: 'the response is not the expected one (HTTP 400)' },
+    },
+  ],
   calls: [
     capture(),
     cancel(),

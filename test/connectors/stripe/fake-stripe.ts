@@ -29,6 +29,7 @@ export type Fault =
   | { readonly answer: Answer };
 
 export const FAKE_API_KEY = 'sk_test_fake_key_of_the_fake';
+export const FAKE_ACCOUNT_ID = 'acct_1FakeOfTheFake';
 export const FAKE_WEBHOOK_SECRET = 'whsec_fake_secret';
 const VERSION = '2023-08-16';
 const KEY_LIFETIME_MS = 24 * 3_600_000;
@@ -169,6 +170,7 @@ export async function startFakeStripe() {
       return { status: 200, body: ledger.createToken('apple_pay') };
     }
     if (call === 'POST /v1/payment_intents') return ledger.createIntent(fields);
+    if (call === 'GET /v1/account') return { status: 200, body: { id: FAKE_ACCOUNT_ID, object: 'account' } };
     if (call === 'GET /v1/payment_intents') return listed([...ledger.intents.values()], call);
     if (call === 'GET /v1/payment_intents/search') return search(String(fields.query));
     if (call === 'POST /v1/refunds') return ledger.refund(fields);

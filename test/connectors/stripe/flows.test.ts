@@ -4,6 +4,7 @@ import { ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { type Outcome, payersPage } from '#src/connectors/port/outcome.ts';
 import { cardAttempt } from '../attempts.ts';
 import { openedForEach } from '../under-test.ts';
+import { FAKE_ACCOUNT_ID } from './fake-stripe.ts';
 import { TEST_CARDS } from './fake-wire.ts';
 import { AUTHORIZE, cardWith, lookUp, openStripe, paid } from './stripe-under-test.ts';
 
@@ -139,6 +140,33 @@ describe('a payment by Stripe', () => {
     stripe.fake.fail(/^GET/, { answer: { status: 200, body: { object: 'page' } } });
     expect(await stripe.connection.probe?.()).toBe(false);
     await other.close();
+  });
+
+  it('the account of a Stripe key is told, and a key that may only read payments is tried with these', async () => {
+    expect(await stripe.connection.readAccount()).toEqual({
+      ...{ result: 'ACCEPTED', account: FAKE_ACCOUNT_ID, environment: 'TEST' },
+    });
+    const forbidden = { type: 'invalid_request_error', message: 'does not have the required permissions' };
+    const refusal = { answer: { status: 403, body: { error: forbidden } } };
+    stripe.fake.fail(/^GET .v1.account$/, refusal);
+    expect(await stripe.connection.readAccount()).toEqual({
+      ...{ result: 'ACCEPTED', account: undefined, environment: 'TEST' },
+    });
+    stripe.fake.fail(/^GET .v1.account$/, refusal);
+    stripe.fake.fail(/^GET .v1.payment_intents$/, 'lost_before');
+    expect(await stripe.connection.readAccount()).toMatchObject({ result: 'UNREACHABLE' });
+    const revoked = await openStripe({ apiKey: 'sk_test_revoked' });
+    const live = await openStripe({ apiKey: 'sk_live_revoked' });
+    for (const other of [revoked, live]) {
+      expect(await other.connection.readAccount()).toMatchObject({ result: 'REFUSED' });
+      await other.close();
+    }
+    const another = await openStripe({ settings: { account_id: 'acct_Another' } });
+    expect(await another.connection.readAccount()).toEqual({
+      result: 'REFUSED',
+      detail: `the credentials belong to the account ${FAKE_ACCOUNT_ID}, and account_id is acct_Another`,
+    });
+    await another.close();
   });
 });
 

@@ -2,6 +2,7 @@ import type { Case } from './case.ts';
 import { CLIENTS } from './clients.ts';
 import { CLOSINGS } from './closings.ts';
 import { CODES } from './codes.ts';
+import { CONFIGURATION } from './configuration.ts';
 import { DATABASE } from './database.ts';
 import { DISK } from './disk.ts';
 import { FAILOVER } from './failover.ts';
@@ -23,5 +24,5 @@ export const CASES: readonly Case[] = [
   ...[...KILLS, ...GROUPS, ...DATABASE, ...DISK],
   ...[...PROVIDER, ...SLOW, ...FAILOVER, ...LOOK_UPS],
   ...[...OPERATIONS, ...PAYERS, ...CLOSINGS, ...CODES, ...TOKENS, ...WEBHOOKS],
-  ...[...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],
+  ...[...CLIENTS, ...REPLICAS, ...RELEASES, ...CONFIGURATION, ...HOSTILE],
 ];

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampNow } from '@bufbuild/protobuf/wkt';
 import { expect, it } from 'vitest';
-import { ConnectionConfigSchema } from '#gen/payments/config/catalogue_pb.js';
+import { ConnectionConfigSchema } from '#gen/payments/v1/catalogue_pb.js';
 import type { Card, StoredCredentials } from '#gen/payments/v1/payment_method_pb.js';
 import {
   CheckoutSchema,

@@ -51,3 +51,24 @@ export function isPublicAddress(address: string): boolean {
       return false;
   }
 }
+
+/** Addresses at which clouds give a machine its credentials and settings. */
+const METADATA: readonly (readonly [string, number, 'ipv4' | 'ipv6'])[] = [
+  ['100.100.100.200', 32, 'ipv4'],
+  ['168.63.129.16', 32, 'ipv4'],
+  ['169.254.0.0', 16, 'ipv4'],
+  ['192.0.0.192', 32, 'ipv4'],
+  ['fd00:ec2::', 32, 'ipv6'],
+  ['fd20:ce::254', 128, 'ipv6'],
+  ['fe80::', 10, 'ipv6'],
+];
+
+const metadata = new BlockList();
+for (const row of METADATA) metadata.addSubnet(...row);
+
+/** Returns true for an address at which a cloud describes the machine, which nothing else uses. */
+export function isMetadataAddress(address: string): boolean {
+  const [unscoped = ''] = address.split('%');
+  const version = isIP(unscoped);
+  return version !== 0 && metadata.check(unscoped, version === 4 ? 'ipv4' : 'ipv6');
+}
