@@ -48,6 +48,7 @@ const FORMS: ReadonlyMap<string, string> = new Map([
   ['^[0-9]{1,2}$', '1 or 2 digits'],
   ['^[+]?[0-9]{1,7}$', '1 to 7 digits, with or without a leading plus sign'],
   ['^[A-Z][A-Z0-9_]{0,254}$', 'up to 255 capital letters, digits and underscores, beginning with a letter'],
+  ['^[a-z][a-z0-9_]{0,99}$', 'up to 100 lower-case letters, digits and underscores, beginning with a letter'],
 ]);
 
 function messageOf({ message }: Violation): string {
