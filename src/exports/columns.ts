@@ -69,8 +69,11 @@ export function movementMoney(row: ExportedMovement): Money | undefined {
   return minorUnits === 0n ? undefined : { minorUnits, currency };
 }
 
+/** A transaction with its payment. */
+export type FullTransaction = ExportedPayment & ExportedTransaction;
+
 /** The columns of a transaction, as it is now. */
-export const TRANSACTION_COLUMNS: readonly Column<Told<ExportedTransaction>>[] = [
+export const TRANSACTION_COLUMNS: readonly Column<Told<FullTransaction>>[] = [
   ACCOUNT,
   ACCOUNT_NAME,
   ['payment_id', ({ paymentId }) => paymentId],
@@ -95,7 +98,7 @@ export const TRANSACTION_COLUMNS: readonly Column<Told<ExportedTransaction>>[] =
 ];
 
 /** Returns the sum of a transaction's movements so far; undefined if it has moved no money. */
-function transactionMoney(row: ExportedTransaction): Money | undefined {
+function transactionMoney(row: FullTransaction): Money | undefined {
   const { type, status, currency, correctedMinorUnits } = row;
   const moved = status === 'SUCCEEDED' ? movedBy(row) : 0n;
   const minorUnits = type === 'CHARGEBACK' ? (correctedMinorUnits ?? 0n) : moved;
@@ -103,7 +106,7 @@ function transactionMoney(row: ExportedTransaction): Money | undefined {
 }
 
 /** Returns the money that a transaction reserved, or released; undefined if it did neither. */
-function authorizedMoney(row: ExportedTransaction): Money | undefined {
+function authorizedMoney(row: FullTransaction): Money | undefined {
   const { type, status, capture, minorUnits, currency } = row;
   if (status !== 'SUCCEEDED') return undefined;
   if (type === 'CANCEL') return { minorUnits: -minorUnits, currency };
@@ -111,10 +114,10 @@ function authorizedMoney(row: ExportedTransaction): Money | undefined {
 }
 
 /** A payment with the sums of its transactions. */
-export type SummedPayment = Told<ExportedPaymentRow> & { readonly sums: readonly PaymentSum[] };
+export type SummedPayment = ExportedPaymentRow & { readonly sums: readonly PaymentSum[] };
 
 /** The columns of a payment, as it is now. `amount` is captured, less refunded and disputed. */
-export const PAYMENT_COLUMNS: readonly Column<SummedPayment>[] = [
+export const PAYMENT_COLUMNS: readonly Column<Told<SummedPayment>>[] = [
   ACCOUNT,
   ACCOUNT_NAME,
   ['payment_id', ({ paymentId }) => paymentId],
@@ -153,7 +156,7 @@ function disputedBy({ sums }: SummedPayment): bigint {
 }
 
 /** Returns the transaction as its payment's record shows it. */
-function reported({ record, id }: Told<ExportedTransaction>): Transaction | undefined {
+function reported({ record, id }: Told<FullTransaction>): Transaction | undefined {
   return record?.transactionsHistory.find((one) => one.id === id);
 }
 

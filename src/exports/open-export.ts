@@ -5,6 +5,7 @@ import { invalidField } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { findAccount } from '#src/store/tables/accounts.ts';
 import {
+  type ExportedPaymentRow,
   exportEnd,
   nextAccounts,
   ROWS_A_PAGE,
@@ -17,7 +18,9 @@ import {
 } from '#src/store/tables/exported-rows.ts';
 import {
   type Column,
+  type FullTransaction,
   MOVEMENT_COLUMNS,
+  movementMoney,
   PAYER_COLUMNS,
   PAYMENT_COLUMNS,
   type SummedPayment,
@@ -47,7 +50,7 @@ const PIECE_CHARS = 16 * 1024;
  * An export rests this many times as long as it took to read a page, at most MAX_REST_MS, which leaves most of the
  * processor to payments: reads take longer while there are many, and so do the rests.
  */
-const RESTS = 3;
+const RESTS = 2;
 const MAX_REST_MS = 150;
 
 /**
@@ -99,53 +102,64 @@ async function* allAccounts(database: Database): AsyncGenerator<Account, void> {
   }
 }
 
-/** A file's source: reads pages of rows, each with the cells of its columns. */
-type Source<Row> = {
+/** The source of a file's rows. */
+type Source<Read, Row> = {
   readonly columns: readonly Column<Told<Row>>[];
   /** Reads the page after a row, up to ROWS_A_PAGE. */
-  readonly read: (database: Database, rows: RowsOf, after: Row | undefined) => Promise<Row[]>;
+  readonly read: (database: Database, rows: RowsOf, after: Read | undefined) => Promise<Read[]>;
+  /** Returns the file's rows for some of a page. */
+  readonly rowsFor: (database: Database, some: readonly Read[]) => readonly Row[] | Promise<readonly Row[]>;
   /** true if the columns need the records of payments. */
   readonly readsRecords: boolean;
-  /** Leaves out rows that are read but do not belong to the file. */
-  readonly belongs: (row: Row) => boolean;
-};
-
-const everyRow = () => true;
-const sourceOf = <Row>(source: Source<Row>) => source as unknown as Source<ReadRow>;
-const AMOUNT = MOVEMENT_COLUMNS.find(([name]) => name === 'amount')?.[1];
-
-const SOURCES: Readonly<Record<ExportKind, Source<ReadRow>>> = {
-  movements: sourceOf({
-    columns: MOVEMENT_COLUMNS,
-    read: readMovements,
-    readsRecords: false,
-    belongs: (row) => AMOUNT?.(row) !== undefined,
-  }),
-  transactions: sourceOf({
-    columns: TRANSACTION_COLUMNS,
-    read: readTransactions,
-    readsRecords: true,
-    belongs: everyRow,
-  }),
-  payments: sourceOf<SummedPayment>({
-    columns: PAYMENT_COLUMNS,
-    read: readSummedPayments,
-    readsRecords: true,
-    belongs: everyRow,
-  }),
 };
 
 /** A row as the writing of every file needs it. */
-type ReadRow = { readonly paymentId: string };
+type AnyRow = { readonly paymentId: string };
 
-async function readSummedPayments(database: Database, rows: RowsOf, after: SummedPayment | undefined) {
-  const payments = await readPayments(database, rows, after);
+const sourceOf = <Read, Row>(source: Source<Read, Row>) => source as unknown as Source<AnyRow, AnyRow>;
+
+const SOURCES: Readonly<Record<ExportKind, Source<AnyRow, AnyRow>>> = {
+  movements: sourceOf({
+    columns: MOVEMENT_COLUMNS,
+    read: readMovements,
+    rowsFor: (_database, some) => some.filter((row) => movementMoney(row) !== undefined),
+    readsRecords: false,
+  }),
+  transactions: sourceOf({
+    columns: TRANSACTION_COLUMNS,
+    read: readPayments,
+    rowsFor: transactionsOf,
+    readsRecords: true,
+  }),
+  payments: sourceOf({ columns: PAYMENT_COLUMNS, read: readPayments, rowsFor: withSums, readsRecords: true }),
+};
+
+async function transactionsOf(
+  database: Database,
+  payments: readonly ExportedPaymentRow[],
+): Promise<FullTransaction[]> {
+  const found = await ofPayments(readTransactions, database, payments);
+  return payments.flatMap((payment) => found(payment.paymentId).map((one) => ({ ...payment, ...one })));
+}
+
+async function withSums(
+  database: Database,
+  payments: readonly ExportedPaymentRow[],
+): Promise<SummedPayment[]> {
+  const found = await ofPayments(sumTransactions, database, payments);
+  return payments.map((payment) => ({ ...payment, sums: found(payment.paymentId) }));
+}
+
+/** Reads what payments of one account have. @returns a function that returns what a payment has. */
+async function ofPayments<Row extends AnyRow>(
+  read: (database: Database, accountId: string, paymentIds: readonly string[]) => Promise<Row[]>,
+  database: Database,
+  payments: readonly ExportedPaymentRow[],
+): Promise<(paymentId: string) => readonly Row[]> {
   const ids = payments.map(({ paymentId }) => paymentId);
-  const sums = Map.groupBy(
-    await sumTransactions(database, rows.accountId, ids),
-    ({ paymentId }) => paymentId,
-  );
-  return payments.map((row) => ({ ...row, sums: sums.get(row.paymentId) ?? [] }) as unknown as SummedPayment);
+  const rows = await read(database, payments[0]?.accountId ?? '', ids);
+  const by = Map.groupBy(rows, ({ paymentId }) => paymentId);
+  return (paymentId) => by.get(paymentId) ?? [];
 }
 
 type Writing = {
@@ -162,7 +176,7 @@ async function* writePieces(
   const { kind, format, includesPayer } = request;
   const source = SOURCES[kind];
   const columns = [...source.columns, ...(includesPayer ? PAYER_COLUMNS : [])] as readonly Column<
-    Told<ReadRow>
+    Told<AnyRow>
   >[];
   const line = csvLine(format);
   const names = columns.map(([name]) => name);
@@ -205,27 +219,26 @@ function tallyOf(names: readonly string[], tally: Tally) {
 }
 
 type Reading = {
-  readonly source: Source<ReadRow>;
+  readonly source: Source<AnyRow, AnyRow>;
   readonly rows: RowsOf;
   readonly account: Account;
   readonly withRecords: boolean;
 };
 
-/** Reads an account's rows page by page, at its pace. @returns up to RECORDS_AT_ONCE rows at a time. */
+/** Reads an account's rows page by page, at its pace. @returns the rows for up to AT_ONCE rows of a page at a time. */
 async function* readRows(
   database: Database,
   { source, rows, account, withRecords }: Reading,
-): AsyncGenerator<Told<ReadRow>[], void> {
-  for (let after: ReadRow | undefined; ; ) {
+): AsyncGenerator<Told<AnyRow>[], void> {
+  for (let after: AnyRow | undefined; ; ) {
     const begunMs = performance.now();
     const page = await source.read(database, rows, after);
     const restMs = Math.min(RESTS * (performance.now() - begunMs), MAX_REST_MS);
-    for (let at = 0; at < page.length; at += RECORDS_AT_ONCE) {
-      const own = page.slice(at, at + RECORDS_AT_ONCE);
-      const records = withRecords ? await recordsOf(database, account.id, own) : NO_RECORDS;
-      yield own
-        .filter(source.belongs)
-        .map((row) => ({ ...row, accountName: account.name, record: records(row.paymentId) }));
+    for (let at = 0; at < page.length; at += AT_ONCE) {
+      const some = page.slice(at, at + AT_ONCE);
+      const records = withRecords ? await recordsOf(database, account.id, some) : NO_RECORDS;
+      const own = await source.rowsFor(database, some);
+      yield own.map((row) => ({ ...row, accountName: account.name, record: records(row.paymentId) }));
     }
     after = page.at(-1);
     await setTimeout(restMs);
@@ -233,12 +246,12 @@ async function* readRows(
   }
 }
 
-/** The number of rows whose records are read at once: a record may have a hundred kilobytes. */
-const RECORDS_AT_ONCE = 100;
+/** The number of payments whose records and transactions are read at once: a record may have a hundred kilobytes. */
+const AT_ONCE = 100;
 const NO_RECORDS = () => undefined;
 
 /** Reads the records of rows' payments. @returns a function that decodes the record of a payment, once. */
-async function recordsOf(database: Database, accountId: string, rows: readonly ReadRow[]) {
+async function recordsOf(database: Database, accountId: string, rows: readonly AnyRow[]) {
   const ids = [...new Set(rows.map(({ paymentId }) => paymentId))];
   const stored = await readExportedRecords(database, accountId, ids);
   const decoded = new Map<string, Payment | undefined>();

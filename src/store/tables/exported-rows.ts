@@ -54,33 +54,35 @@ const OF_PAYMENT = `p.account_id AS "accountId", p.id AS "paymentId", p.merchant
       p.method_type AS "methodType", p.card_brand AS "cardBrand", p.card_last_four AS "cardLastFour", p.country,
       p.customer_id AS "customerId"`;
 
-// A page is taken from the two indexes by time before anything else is read, so that each statement reads the same number
-// of rows. Transactions that move no money are left to the caller.
+const OF_TRANSACTION = `t.id AS "transactionId", t.payment_id, t.parent_id AS "parentId", t.type, t.capture,
+      t.amount_minor_units AS "minorUnits", t.connection_id AS "connectionId",
+      t.provider_payment_id AS "providerPaymentId", t.merchant_reference AS "merchantReference"`;
+
+// A page is taken from the two indexes by time before payments are read, so that each statement reads the same number of
+// rows. Transactions that move no money are left to the caller.
 const MOVEMENTS = {
   name: 'export_movements',
   text: `
-    SELECT ${textOf('m.at')} AS at, m.id, t.id AS "transactionId", t.parent_id AS "parentId", m.kind,
-      m.moved AS "movedMinorUnits", t.type, t.capture, t.amount_minor_units AS "minorUnits",
-      u.amount_minor_units AS "undoneMinorUnits", coalesce(m.currency, t.currency) AS currency, t.connection_id AS "connectionId",
-      t.provider_payment_id AS "providerPaymentId", t.merchant_reference AS "merchantReference", ${OF_PAYMENT}
+    SELECT ${textOf('m.at')} AS at, m.id, m."transactionId", m."parentId", m.kind, m."movedMinorUnits", m.type, m.capture,
+      m."minorUnits", u.amount_minor_units AS "undoneMinorUnits", m.currency, m."connectionId", m."providerPaymentId",
+      m."merchantReference", ${OF_PAYMENT}
     FROM (
       SELECT * FROM (
-        (SELECT succeeded_at AS at, id, id AS transaction_id, NULL AS kind, NULL::bigint AS moved, NULL AS currency
-         FROM transaction
-         WHERE account_id = $1 AND (succeeded_at, id) > ($2::timestamptz, $3::uuid) AND succeeded_at < $4::timestamptz
-           AND succeeded_at IS NOT NULL
-         ORDER BY succeeded_at, id LIMIT ${ROWS_A_PAGE})
+        (SELECT t.succeeded_at AS at, t.id, NULL AS kind, NULL::bigint AS "movedMinorUnits", t.currency, ${OF_TRANSACTION}
+         FROM transaction t
+         WHERE t.account_id = $1 AND (t.succeeded_at, t.id) > ($2::timestamptz, $3::uuid)
+           AND t.succeeded_at < $4::timestamptz AND t.succeeded_at IS NOT NULL
+         ORDER BY t.succeeded_at, t.id LIMIT ${ROWS_A_PAGE})
         UNION ALL
-        (SELECT occurred_at, id, transaction_id, kind, amount_minor_units, currency
-         FROM movement_correction
-         WHERE account_id = $1 AND (occurred_at, id) > ($2::timestamptz, $3::uuid) AND occurred_at < $4::timestamptz
-         ORDER BY occurred_at, id LIMIT ${ROWS_A_PAGE})
+        (SELECT c.occurred_at, c.id, c.kind, c.amount_minor_units, c.currency, ${OF_TRANSACTION}
+         FROM movement_correction c JOIN transaction t ON t.account_id = $1 AND t.id = c.transaction_id
+         WHERE c.account_id = $1 AND (c.occurred_at, c.id) > ($2::timestamptz, $3::uuid)
+           AND c.occurred_at < $4::timestamptz
+         ORDER BY c.occurred_at, c.id LIMIT ${ROWS_A_PAGE})
       ) both_kinds ORDER BY at, id LIMIT ${ROWS_A_PAGE}
     ) m
-    JOIN transaction t ON t.account_id = $1 AND t.id = m.transaction_id
-    JOIN payment p ON p.account_id = $1 AND p.id = t.payment_id
-    LEFT JOIN movement_correction u ON u.account_id = $1 AND u.transaction_id = t.id AND u.number = 1
-      AND u.kind = 'UNDONE' AND m.kind IS NULL
+    JOIN payment p ON p.account_id = $1 AND p.id = m.payment_id
+    LEFT JOIN movement_correction u ON u.account_id = $1 AND u.transaction_id = m.id AND u.number = 1 AND u.kind = 'UNDONE'
     ORDER BY m.at, m.id`,
 };
 
@@ -92,46 +94,6 @@ export async function readMovements(
 ): Promise<ExportedMovement[]> {
   const values = [accountId, after?.at ?? from, after?.id ?? NIL_UUID, until];
   return (await database.query<Nullable<ExportedMovement>>(MOVEMENTS, values)).rows.map(withoutNulls);
-}
-
-/** A transaction, with its payment. */
-export type ExportedTransaction = ExportedPayment &
-  Omit<ExportedMovement, 'at' | 'kind' | 'movedMinorUnits' | 'undoneMinorUnits'> & {
-    /** When the payment was created. */
-    readonly paymentAt: string;
-    readonly createdAt: string;
-    readonly updatedAt: string;
-    readonly succeededAt: string | undefined;
-    readonly status: string;
-    /** The sum of its corrections. */
-    readonly correctedMinorUnits: bigint | undefined;
-  };
-
-const TRANSACTIONS = {
-  name: 'export_transactions',
-  text: `
-    SELECT ${textOf('p.created_at')} AS "paymentAt", t.id, t.id AS "transactionId", t.parent_id AS "parentId", t.type,
-      t.status, t.capture, t.amount_minor_units AS "minorUnits", t.currency, t.connection_id AS "connectionId",
-      t.provider_payment_id AS "providerPaymentId", t.merchant_reference AS "merchantReference",
-      ${textOf('t.created_at')} AS "createdAt", ${textOf('t.updated_at')} AS "updatedAt",
-      ${textOf('t.succeeded_at')} AS "succeededAt", ${OF_PAYMENT},
-      (SELECT sum(c.amount_minor_units)::bigint FROM movement_correction c
-       WHERE c.account_id = $1 AND c.transaction_id = t.id) AS "correctedMinorUnits"
-    FROM payment p JOIN transaction t ON t.account_id = $1 AND t.payment_id = p.id
-    WHERE p.account_id = $1 AND (p.created_at, p.id) >= ($2::timestamptz, $3::uuid) AND p.created_at < $5::timestamptz
-      AND (p.created_at, p.id, t.id) > ($2::timestamptz, $3::uuid, $4::uuid)
-    ORDER BY p.created_at, p.id, t.id LIMIT ${ROWS_A_PAGE}`,
-};
-
-/** Reads the transactions of the payments that an account created, in order of the payments, up to ROWS_A_PAGE. */
-export async function readTransactions(
-  database: Database,
-  { accountId, from, until }: RowsOf,
-  after: Pick<ExportedTransaction, 'paymentAt' | 'paymentId' | 'id'> | undefined,
-): Promise<ExportedTransaction[]> {
-  const { paymentAt, paymentId, id } = after ?? { paymentAt: from, paymentId: NIL_UUID, id: NIL_UUID };
-  const values = [accountId, paymentAt, paymentId, id, until];
-  return (await database.query<Nullable<ExportedTransaction>>(TRANSACTIONS, values)).rows.map(withoutNulls);
 }
 
 /** A payment. */
@@ -161,6 +123,39 @@ export async function readPayments(
 ): Promise<ExportedPaymentRow[]> {
   const values = [accountId, after?.createdAt ?? from, after?.paymentId ?? NIL_UUID, until];
   return (await database.query<Nullable<ExportedPaymentRow>>(PAYMENTS, values)).rows.map(withoutNulls);
+}
+
+/** A transaction, without the columns of its payment. */
+export type ExportedTransaction = Omit<
+  ExportedMovement,
+  'at' | 'kind' | 'movedMinorUnits' | 'undoneMinorUnits' | Exclude<keyof ExportedPayment, 'paymentId'>
+> & {
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly succeededAt: string | undefined;
+  readonly status: string;
+  /** The sum of its corrections. */
+  readonly correctedMinorUnits: bigint | undefined;
+};
+
+const TRANSACTIONS = {
+  name: 'export_transactions',
+  text: `
+    SELECT t.id, ${OF_TRANSACTION}, t.payment_id AS "paymentId", t.status, t.currency, ${textOf('t.created_at')} AS "createdAt",
+      ${textOf('t.updated_at')} AS "updatedAt", ${textOf('t.succeeded_at')} AS "succeededAt",
+      (SELECT sum(c.amount_minor_units)::bigint FROM movement_correction c
+       WHERE c.account_id = $1 AND c.transaction_id = t.id) AS "correctedMinorUnits"
+    FROM transaction t WHERE t.account_id = $1 AND t.payment_id = ANY ($2::uuid[]) ORDER BY t.id`,
+};
+
+/** Reads the transactions of payments, of which each has at most 200. */
+export async function readTransactions(
+  database: Database,
+  accountId: string,
+  paymentIds: readonly string[],
+): Promise<ExportedTransaction[]> {
+  const { rows } = await database.query<Nullable<ExportedTransaction>>(TRANSACTIONS, [accountId, paymentIds]);
+  return rows.map(withoutNulls);
 }
 
 /** The sum of a payment's succeeded transactions of one kind, and of their corrections. */
