@@ -51,6 +51,24 @@ it('retention erases the payer from an old payment and its responses; a repeated
   expect((await read(paid.payment.id)).sub_status).toBe('PARTIALLY_REFUNDED');
 });
 
+it('retention waits for the end of a payment’s dispute, then erases the operators’ notes, too', async () => {
+  const { payment } = await pay(personal());
+  await tables.query(
+    `INSERT INTO dispute (account_id, id, payment_id, connection_id, connection_identity, stage, status, reason,
+       amount_minor_units, currency, note, noted_by, sequence, opened_at, updated_at)
+     VALUES ($1, $2, $3, 'one', 'one', 'INQUIRY', 'NEEDS_RESPONSE', 'OTHER', 1, 'USD', $4, 'operator', 1, now(), now())`,
+    [ACCOUNT_ONE, randomUUID(), payment.id, `called ${PERSON}`],
+  );
+  await age(40);
+  expect(await retention('--payments', '30')).toBe('payments  0\n');
+  await tables.query('UPDATE dispute SET closed_at = now() WHERE payment_id = $1', [payment.id]);
+  expect(await retention('--payments', '30')).toBe('payments  1\n');
+  expect(
+    await tables.query('SELECT note, noted_by FROM dispute WHERE payment_id = $1', [payment.id]),
+  ).toEqual([{ note: '', noted_by: null }]);
+  expect(await namings()).toEqual([]);
+});
+
 it('retention deletes expired checkout sessions and their uses, unless their payment is still open', async () => {
   const [paid, open, kept] = [randomUUID(), randomUUID(), randomUUID()];
   const payment = (await pay(personal())).payment.id;

@@ -25,8 +25,8 @@ const REWRITTEN = 100;
 /** Maximum number of operation responses read at once. */
 const RESPONSES_READ = 100;
 
-// A payment is due if it has nothing open: no status that may still change by itself, no open operation, and no
-// scheduled check. It is due again after a later operation.
+// A payment is due if it has nothing open: no status that may still change by itself, no open operation, no scheduled
+// check, and no dispute, even one that leaves its status as it is. It is due again after a later operation.
 const SCAN_PAYMENTS = `
   SELECT p.id, p.created_at::text AS "createdAt",
     (p.personal_data_erased_at IS NULL OR p.personal_data_erased_at < p.updated_at)
@@ -35,6 +35,9 @@ const SCAN_PAYMENTS = `
       AND NOT EXISTS (
         SELECT 1 FROM transaction t
         WHERE t.account_id = $1 AND t.payment_id = p.id AND t.check_at IS NOT NULL
+      )
+      AND NOT EXISTS (
+        SELECT 1 FROM dispute d WHERE d.account_id = $1 AND d.payment_id = p.id AND d.closed_at IS NULL
       ) AS due
   FROM payment p
   WHERE p.account_id = $1 AND p.created_at < now() - make_interval(days => $2)
@@ -67,6 +70,10 @@ const WRITE_RESPONSES = `
   UPDATE transaction t SET response = erased.response, response_record = erased.response_record
   FROM unnest($2::uuid[], $3::bytea[], $4::bytea[]) AS erased(id, response, response_record)
   WHERE t.account_id = $1 AND t.id = erased.id`;
+
+// An operator's note may be about the payer.
+const ERASE_NOTES = `
+  UPDATE dispute SET note = '', noted_by = NULL WHERE account_id = $1 AND payment_id = ANY ($2::uuid[]) AND note <> ''`;
 
 type Row<Stored> = Stored & { readonly id: string };
 
@@ -115,6 +122,7 @@ function rewrite(
       payments.map(({ response }) => response),
       payments.map(({ responseRecord }) => responseRecord),
     ]);
+    await run(ERASE_NOTES, [accountId, locked]);
     let last: string | undefined = NIL_UUID;
     while (last !== undefined) {
       const values: unknown[] = [accountId, locked, last];
