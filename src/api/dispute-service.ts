@@ -6,7 +6,7 @@ import {
 } from '#gen/payments/v1/dispute_service_pb.js';
 import type { Caller } from '#src/payments/caller.ts';
 import { getDispute, listDisputes } from '#src/payments/read/disputes.ts';
-import type { ListDeps } from '#src/payments/read/list-payments.ts';
+import type { ListDeps } from '#src/payments/read/find-payments.ts';
 import { requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 

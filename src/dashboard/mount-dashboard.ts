@@ -6,6 +6,7 @@ import { unaskableOf } from '#src/payments/check/open-outcomes.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { countOpenAttempts } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
+import { listAccountNames } from '#src/store/tables/accounts.ts';
 import { addFailedSignIns, INSTALLATION, recordAction } from '#src/store/tables/audit-log.ts';
 import {
   countPendingDeliveries,
@@ -29,7 +30,7 @@ import { createFailedSignIns } from './failed-sign-ins.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS, missingNodes } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
 import { act, deliverAgain, type PaymentPageDeps, paymentById, paymentPage } from './payment-actions.ts';
-import { paymentsPage, type SearchDeps } from './payments-page.ts';
+import { payerPage, paymentsPage, type SearchDeps } from './payments-page.ts';
 import { previewOfButton, publishPreviewed } from './preview-page.ts';
 import { ROUTE_EDITOR } from './route-editor.ts';
 import { explainedRoute, type RoutePageDeps, routeForm } from './route-page.ts';
@@ -98,6 +99,7 @@ function mountVisits(pages: ReturnType<typeof visits>, deps: DashboardDeps): voi
   pages.get('', () => overview(deps));
   pages.get('/payments', (visit) => paymentsPage(deps, visit));
   pages.get('/export', (visit) => exportPage(deps, visit));
+  pages.post('/payments', 'read', (visit) => payerPage(deps, visit));
   pages.get('/payments/:payment', (visit) => paymentById(deps.database, visit));
   pages.get('/payments/:account/:payment', (visit) => paymentPage(deps, visit));
   for (const action of ['capture', 'cancel', 'refund'] as const) {
@@ -233,7 +235,7 @@ const MAX_OPEN_SHOWN = 10;
 const MAX_COUNTED = 10_000;
 
 async function overview({ database, opened, connections }: DashboardDeps): Promise<Page> {
-  const [recent, records, openAttempts, open, webhooks, pending, disputes] = await Promise.all([
+  const [recent, records, openAttempts, open, webhooks, pending, disputes, accounts] = await Promise.all([
     countRecentAttempts(database),
     listRecentRecords(database),
     listOldestOpenAttempts(database, MAX_OPEN_SHOWN),
@@ -241,6 +243,7 @@ async function overview({ database, opened, connections }: DashboardDeps): Promi
     listTroubledWebhooks(database, MAX_OPEN_SHOWN),
     countPendingDeliveries(database, MAX_COUNTED + 1),
     openDisputes(database),
+    listAccountNames(database, 2),
   ]);
   const { catalogue, health } = opened();
   const circuits = catalogue.connections.flatMap(({ id, name }) => {
@@ -262,6 +265,7 @@ async function overview({ database, opened, connections }: DashboardDeps): Promi
     pending: { count: Math.min(pending, MAX_COUNTED), isMore: pending > MAX_COUNTED },
     missing: missingNodes(database),
     now: new Date(),
+    account: accounts.length === 1 ? (accounts[0]?.id ?? '') : '',
   });
   return { title: 'Overview', section: '', content };
 }

@@ -321,6 +321,8 @@ export function dashboardDeps(config: Config, { inFlight, ...given }: Given): Da
     ...given,
     database,
     pageTokenKey: operations.pageTokenKey,
+    payerEmailKey: operations.payerEmailKey,
+    payerDocumentKey: operations.payerDocumentKey,
     connections: () => opened().reachable,
     connectionIds: () => [...opened().reachable.keys()],
     methodTypes: () => [...opened().types.keys()],

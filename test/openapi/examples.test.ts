@@ -49,6 +49,7 @@ const givens: Readonly<Record<string, () => Promise<Given>>> = {
     await pay('listed', { merchant_order_id: order });
     return { listed: order };
   },
+  searched: () => pay('searched', { 'customer_payer.email': 'ana.rojas@example.com' }),
   authorized: () => pay('authorized', { 'payment_method.detail.card.capture': false }),
   awaiting: () => pay('awaiting', {}, walletPayment()),
   customer: async () => {

@@ -2061,6 +2061,14 @@ export type PhoneInput = {
   readonly number?: string | null;
 };
 
+/** A payment, and others of the same payer, order and amount, created within a day of it. Payments that ended without taking money (DECLINED, ERROR, EXPIRED, CANCELED) count as no duplicates. */
+export type PossibleDuplicate = {
+  /** UUID of the payment. */
+  readonly payment_id: string;
+  /** UUIDs of the others, ten at most. */
+  readonly other_payment_ids: readonly string[];
+};
+
 /** A refused call (RFC 9457). Declines, unknown outcomes and unreachable providers are not refusals: the returned payment shows them. The rpc protocols carry the same information as `google.rpc.ErrorInfo` of the domain `payments.v1`. */
 export type Problem = {
   /** Always the same; `code` gives the reason. */
@@ -2262,6 +2270,73 @@ export type RoutingRulesCondition = {
   readonly name: string | null;
   /** Description of the route. */
   readonly description: string | null;
+};
+
+/** The payer, and filters as in ListPaymentsRequest. A payment must match all of them. */
+export type SearchPaymentsRequest = {
+  /** Payments with this merchant order number. */
+  readonly merchant_order_id?: string | null;
+  /** Payments with this status. */
+  readonly status?: PaymentStatus | null;
+  /** Created at this time or later: RFC 3339, or YYYY-MM-DD for the beginning of that day in `zone`. */
+  readonly created_from?: string | null;
+  /** Created at this time or earlier: RFC 3339, or YYYY-MM-DD for the end of that day in `zone`. */
+  readonly created_to?: string | null;
+  /** Maximum number of payments per page; 0 means 20, and more than 100 means 100. */
+  readonly page_size?: number | null;
+  /** The `next_page_token` of the previous page. The filters must be the same. */
+  readonly page_token?: string | null;
+  /** Payments whose merchant order number begins with this text, upper and lower case distinguished. */
+  readonly merchant_order_id_prefix?: string | null;
+  /** Payments of this stored customer: a UUID. */
+  readonly customer_id?: string | null;
+  /** Payments of the stored customer with this id of the merchant's. */
+  readonly merchant_customer_id?: string | null;
+  /** Payments with a transaction at this connection. */
+  readonly connection_id?: string | null;
+  /** Payments by this type of payment method, such as CARD. */
+  readonly payment_method_type?: string | null;
+  /** Payments by this kind of payment method. */
+  readonly category?: TransactionCategory | null;
+  /** Payments with a card of this brand, such as VISA. */
+  readonly card_brand?: string | null;
+  /** Payments of this country: ISO 3166-1 alpha-2. */
+  readonly country?: string | null;
+  /** Payments in this currency: ISO 4217. */
+  readonly currency?: string | null;
+  /** Payments of at least this amount: a decimal such as "10.50". Needs `currency`. */
+  readonly amount_from?: string | null;
+  /** Payments of at most this amount: a decimal such as "10.50". Needs `currency`. */
+  readonly amount_to?: string | null;
+  /** Payments with this sub-status. */
+  readonly sub_status?: PaymentSubStatusValue | null;
+  /** Payments with a transaction that has this response code, such as INSUFFICIENT_FUNDS. */
+  readonly response_code?: string | null;
+  /** If true: only payments of which an attempt has an unknown outcome. */
+  readonly unknown_outcome?: boolean | null;
+  /** If true: only payments that were disputed, however it ended. */
+  readonly disputed?: boolean | null;
+  /** Payments of which a transaction succeeded at this time or later, as in `created_from`. */
+  readonly succeeded_from?: string | null;
+  /** Payments of which a transaction succeeded at this time or earlier, as in `created_to`. */
+  readonly succeeded_to?: string | null;
+  /** The time zone of dates: an IANA name such as America/Bogota, or an offset such as -05:00. UTC if empty. */
+  readonly zone?: string | null;
+  /** Payments of the payer with this e-mail address. Upper and lower case are the same; every other character counts. */
+  readonly payer_email?: string | null;
+  /** Payments of the payer with this identity document, its type and number as in the payment; other characters than letters and digits do not count. Needs `country`. */
+  readonly payer_document?: DocumentInput | null;
+};
+
+export type SearchPaymentsResponse = {
+  /** The payments of the page, newest first. */
+  readonly payments: readonly Payment[];
+  /** "" on the last page. */
+  readonly next_page_token: string;
+  /** 10,000 if the page ends because so many payments were looked at: the next page continues after them. Otherwise 0. */
+  readonly looked_at: number;
+  /** Payments of the page that may have been made twice. */
+  readonly possible_duplicates: readonly PossibleDuplicate[];
 };
 
 export type SetConnectionSecretRequest = {
@@ -2822,9 +2897,11 @@ export type Operations = {
    *
    * Every payment that existed when the first page was read is listed exactly once, even if others are created while you read.
    */
-  readonly listPayments: { readonly request: { readonly merchant_order_id?: string; readonly status?: PaymentStatus; readonly created_from?: string; readonly created_to?: string; readonly page_size?: number; readonly page_token?: string }; readonly response: readonly Payment[] };
+  readonly listPayments: { readonly request: { readonly merchant_order_id?: string; readonly status?: PaymentStatus; readonly created_from?: string; readonly created_to?: string; readonly page_size?: number; readonly page_token?: string; readonly merchant_order_id_prefix?: string; readonly customer_id?: string; readonly merchant_customer_id?: string; readonly connection_id?: string; readonly payment_method_type?: string; readonly category?: TransactionCategory; readonly card_brand?: string; readonly country?: string; readonly currency?: string; readonly amount_from?: string; readonly amount_to?: string; readonly sub_status?: PaymentSubStatusValue; readonly response_code?: string; readonly unknown_outcome?: boolean; readonly disputed?: boolean; readonly succeeded_from?: string; readonly succeeded_to?: string; readonly zone?: string }; readonly response: readonly Payment[] };
   /** Returns the current state of a payment of the caller's account. An outcome that was unknown when the payment was created appears here once it is known. A repeated CreatePayment with the same key still returns the first response. */
   readonly getPayment: { readonly request: { readonly id: string }; readonly response: Payment };
+  /** Finds the payments of a payer, by the e-mail address or identity document in the request's body, and marks possible duplicates. Takes the filters of ListPayments too, and finds nothing of a payer whose data has been erased. */
+  readonly searchPayments: { readonly request: SearchPaymentsRequest; readonly response: SearchPaymentsResponse };
   /**
    * Captures all that is left of an authorization, or the given amount. Returns the payment; its `transactions` field is the CAPTURE.
    *
@@ -2932,8 +3009,9 @@ export type Operations = {
 /** The HTTP call for each operation. `query` lists the members of the request that go into the query string. */
 export const OPERATIONS = {
   createPayment: {"verb":"POST","path":"/v1/payments","query":[],"hasBody":true,"takesKey":true},
-  listPayments: {"verb":"GET","path":"/v1/payments","query":["merchant_order_id","status","created_from","created_to","page_size","page_token"],"hasBody":false,"takesKey":false},
+  listPayments: {"verb":"GET","path":"/v1/payments","query":["merchant_order_id","status","created_from","created_to","page_size","page_token","merchant_order_id_prefix","customer_id","merchant_customer_id","connection_id","payment_method_type","category","card_brand","country","currency","amount_from","amount_to","sub_status","response_code","unknown_outcome","disputed","succeeded_from","succeeded_to","zone"],"hasBody":false,"takesKey":false},
   getPayment: {"verb":"GET","path":"/v1/payments/{id}","query":[],"hasBody":false,"takesKey":false},
+  searchPayments: {"verb":"POST","path":"/v1/payments/search","query":[],"hasBody":true,"takesKey":false},
   capturePayment: {"verb":"POST","path":"/v1/payments/{payment_id}/capture","query":[],"hasBody":true,"takesKey":true},
   cancelPayment: {"verb":"POST","path":"/v1/payments/{payment_id}/cancel","query":[],"hasBody":true,"takesKey":true},
   refundPayment: {"verb":"POST","path":"/v1/payments/{payment_id}/refund","query":[],"hasBody":true,"takesKey":true},

@@ -14,7 +14,8 @@ import {
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { accountOf, type Caller } from '../caller.ts';
 import { disputeMessage } from '../dispute-message.ts';
-import { firstTime, type ListDeps, timeAfter } from './list-payments.ts';
+import type { ListDeps } from './find-payments.ts';
+import { firstTime, timeAfter } from './list-times.ts';
 import { pageToken, readPageToken } from './page-token.ts';
 
 const DEFAULT_PAGE_SIZE = 20;
