@@ -24,6 +24,7 @@ const FILES: Readonly<Record<ExportKind, string>> = {
   movements: 'Money that moved in the period: purchases, captures, refunds, corrections, disputes',
   transactions: 'All transactions of the payments created in the period, as they are now',
   payments: 'The payments created in the period, as they are now',
+  disputes: 'The disputes opened in the period, as they are now',
 };
 
 const MAX_ACCOUNTS = 1_000;
@@ -80,7 +81,7 @@ ${field('zone', 'Time zone', html` placeholder="UTC, or America/Bogota" spellche
 ${field('connection_id', 'Connection', NOTHING)}
 ${field('merchant_order_id', 'Order', NOTHING)}
 ${field('card_last_four', 'Card’s last four', NOTHING)}
-${field('status', 'Status (not for movements)', NOTHING)}
+${field('status', 'Status (transactions, payments)', NOTHING)}
 <div><label for="separator">For spreadsheets</label><select id="separator" name="separator">${option('', 'Comma, 12.50', given('separator'))}${option('semicolon', 'Semicolon, 12,50', given('separator'))}</select></div>
 <div><label for="bom">Byte-order mark</label><select id="bom" name="bom">${option('', 'No', given('bom'))}${option('true', 'Yes, for Excel', given('bom'))}</select></div>
 ${visit.session.role === 'operate' ? html`<div><label for="include">Payers’ personal data</label><select id="include" name="include">${option('', 'No', '')}${option('payer', 'Include', '')}</select></div>` : NOTHING}

@@ -2,6 +2,7 @@ import { type Payment, Payment_SubStatus_Value, type Transaction } from '#gen/pa
 import type { Money } from '#src/money.ts';
 import { movedBy } from '#src/payments/model/movement.ts';
 import type {
+  ExportedDispute,
   ExportedMovement,
   ExportedPayment,
   ExportedPaymentRow,
@@ -153,6 +154,42 @@ function disputedBy({ sums }: SummedPayment): bigint {
     (sum, one) => sum - (one.type === 'CHARGEBACK' ? (one.correctedMinorUnits ?? 0n) : 0n),
     0n,
   );
+}
+
+/** The columns of a dispute, as it is now. */
+export const DISPUTE_COLUMNS: readonly Column<Told<ExportedDispute>>[] = [
+  ACCOUNT,
+  ACCOUNT_NAME,
+  ['dispute_id', ({ id }) => id],
+  ['payment_id', ({ paymentId }) => paymentId],
+  ORDER,
+  ['dispute_stage', ({ stage }) => stage],
+  ['dispute_status', ({ status }) => status],
+  ['dispute_reason', ({ reason }) => reason],
+  ['dispute_network_code', ({ networkCode }) => networkCode],
+  ['opened_at_utc', ({ openedAt }) => shortTime(openedAt)],
+  ['updated_at_utc', ({ updatedAt }) => shortTime(updatedAt)],
+  ['closed_at_utc', ({ closedAt }) => closedAt && shortTime(closedAt)],
+  ['dispute_respond_by_utc', ({ respondBy }) => respondBy && shortTime(respondBy)],
+  [
+    'amount',
+    ({ correctedMinorUnits: units, currency }) => (units ? { minorUnits: units, currency } : undefined),
+  ],
+  ['currency', ({ currency }) => currency],
+  ['attempted_amount', ({ minorUnits, currency }) => ({ minorUnits, currency })],
+  ['dispute_fee', disputeFee],
+  ['dispute_fee_currency', ({ feeCurrency }) => feeCurrency],
+  ['connection_id', ({ connectionId }) => connectionId],
+  ['dispute_reference', ({ reference }) => reference],
+  ...PAYMENT,
+];
+
+/** Returns the provider's fee, in its own currency; undefined if it says none. */
+function disputeFee({
+  feeMinorUnits: minorUnits,
+  feeCurrency: currency,
+}: ExportedDispute): Money | undefined {
+  return minorUnits === undefined || currency === undefined ? undefined : { minorUnits, currency };
 }
 
 /** Returns the transaction as its payment's record shows it. */

@@ -1,3 +1,4 @@
+import { Dispute_Stage, Dispute_Status } from '#gen/payments/v1/dispute_service_pb.js';
 import { Payment_Status, Transaction_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import { CURRENCIES } from '#src/money.ts';
 import { type FieldError, invalidParameters } from '#src/service-error.ts';
@@ -5,8 +6,8 @@ import { isUuid } from '#src/store/tables/stored-objects.ts';
 import type { CsvFormat } from './csv.ts';
 import { type Period, readPeriod } from './period.ts';
 
-/** The files: movements of money; all transactions of payments; payments. */
-export const EXPORT_KINDS = ['movements', 'transactions', 'payments'] as const;
+/** The files: movements of money; all transactions of payments; payments; disputes. */
+export const EXPORT_KINDS = ['movements', 'transactions', 'payments', 'disputes'] as const;
 
 /** The name of a file. */
 export type ExportKind = (typeof EXPORT_KINDS)[number];
@@ -51,6 +52,11 @@ const FILTERS: Readonly<Record<ExportKind, Readonly<Record<string, ReadonlySet<s
       movements: { ...ofPayment, type: MOVEMENT_TYPES },
       transactions: { ...ofPayment, type: namesOf(Transaction_Type), status },
       payments: { ...ofPayment, status: namesOf(Payment_Status) },
+      disputes: {
+        ...ofPayment,
+        dispute_status: namesOf(Dispute_Status),
+        dispute_stage: namesOf(Dispute_Stage),
+      },
     };
   })();
 

@@ -10,6 +10,7 @@ import {
   nextAccounts,
   ROWS_A_PAGE,
   type RowsOf,
+  readDisputes,
   readExportedRecords,
   readMovements,
   readPayments,
@@ -18,6 +19,7 @@ import {
 } from '#src/store/tables/exported-rows.ts';
 import {
   type Column,
+  DISPUTE_COLUMNS,
   type FullTransaction,
   MOVEMENT_COLUMNS,
   movementMoney,
@@ -130,6 +132,12 @@ const SOURCES: Readonly<Record<ExportKind, Source<AnyRow, AnyRow>>> = {
     read: readPayments,
     rowsFor: transactionsOf,
     readsRecords: true,
+  }),
+  disputes: sourceOf({
+    columns: DISPUTE_COLUMNS,
+    read: readDisputes,
+    rowsFor: (_database, some) => some,
+    readsRecords: false,
   }),
   payments: sourceOf({ columns: PAYMENT_COLUMNS, read: readPayments, rowsFor: withSums, readsRecords: true }),
 };

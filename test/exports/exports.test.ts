@@ -212,6 +212,29 @@ describe('the exports', () => {
        VALUES ($1, $2, $3, 1, 'DISPUTE_WITHDRAWN', -500, 'USD', '2026-09-20T00:00:00Z')`,
       [ACCOUNT_ONE, randomUUID(), dispute],
     );
+    await tables.query(
+      `INSERT INTO dispute (account_id, id, payment_id, connection_id, connection_identity, stage, status, reason,
+         amount_minor_units, currency, fee_minor_units, fee_currency, respond_by, sequence, opened_at, updated_at)
+       VALUES ($1, $2, $3, 'a', 'a', 'CHARGEBACK', 'NEEDS_RESPONSE', 'FRAUDULENT', 500, 'USD', 1500, 'JPY',
+         '2026-10-02T00:00:00Z', 1, '2026-09-20T00:00:00Z', '2026-09-20T00:00:00Z')`,
+      [ACCOUNT_ONE, dispute, purchase?.payment_id],
+    );
+    expect(await rowsOf('disputes', { ...MONTH, dispute_status: 'NEEDS_RESPONSE' })).toMatchObject([
+      {
+        ...{
+          dispute_id: dispute,
+          payment_id: purchase?.payment_id,
+          amount: '-5.00',
+          attempted_amount: '5.00',
+        },
+        ...{
+          dispute_fee: '1500',
+          dispute_fee_currency: 'JPY',
+          dispute_respond_by_utc: '2026-10-02T00:00:00.000Z',
+        },
+      },
+    ]);
+    expect(await rowsOf('disputes', { ...MONTH, dispute_status: 'WON' })).toEqual([]);
     const ledger = await ledgerSums();
     const disputed = { ...ledger, USD: (ledger.USD ?? 0n) - 5_000n };
     for (const file of ['movements', 'transactions', 'payments'])
@@ -222,6 +245,7 @@ describe('the exports', () => {
       transaction_id: dispute,
       payment_id: purchase?.payment_id,
     });
+    await tables.query('DELETE FROM dispute');
     await tables.query('DELETE FROM movement_correction');
     await tables.query('DELETE FROM transaction WHERE id = $1', [dispute]);
   });

@@ -5,6 +5,7 @@ import type { Database, Run, Statement } from '#src/store/engine/database.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { finishDelivery, redeliverFailed } from '#src/store/tables/deliveries.ts';
 import {
+  readDisputes,
   readMovements,
   readPayments,
   readTransactions,
@@ -78,6 +79,7 @@ beforeAll(async () => {
   await readMovements(collector, period, undefined);
   await readTransactions(collector, accountId, [claim.paymentId]);
   await readPayments(collector, period, undefined);
+  await readDisputes(collector, period, undefined);
   await sumTransactions(collector, accountId, [claim.paymentId]);
   await findPaymentsById(collector, claim.paymentId);
   const all = {
@@ -162,6 +164,7 @@ it('the statements of exports read a page by indexes, whatever the size of the t
     ['export_movements', /transaction_by_success[\s\S]*movement_correction_by_time[\s\S]*payment_pkey/],
     ['export_transactions', /transaction_payment/],
     ['export_payments', /payment_by_time/],
+    ['export_disputes', /dispute_by_time[\s\S]*payment_pkey/],
     ['export_payment_sums', /transaction_payment/],
   ] as const) {
     const plan = await planOf(name);

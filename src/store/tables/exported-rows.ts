@@ -188,6 +188,54 @@ export async function sumTransactions(
   return rows.map(withoutNulls);
 }
 
+/** A dispute. */
+export type ExportedDispute = ExportedPayment & {
+  readonly id: string;
+  readonly openedAt: string;
+  readonly updatedAt: string;
+  readonly closedAt: string | undefined;
+  readonly respondBy: string | undefined;
+  readonly stage: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly networkCode: string | undefined;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+  readonly feeMinorUnits: bigint | undefined;
+  readonly feeCurrency: string | undefined;
+  readonly connectionId: string;
+  readonly reference: string | undefined;
+  /** The sum of its corrections. */
+  readonly correctedMinorUnits: bigint | undefined;
+};
+
+const DISPUTES = {
+  name: 'export_disputes',
+  text: `
+    SELECT d.id, ${textOf('d.opened_at')} AS "openedAt", ${textOf('d.updated_at')} AS "updatedAt",
+      ${textOf('d.closed_at')} AS "closedAt", ${textOf('d.respond_by')} AS "respondBy", d.stage, d.status, d.reason,
+      d.network_code AS "networkCode", d.amount_minor_units AS "minorUnits", d.currency, d.fee_minor_units AS "feeMinorUnits",
+      d.fee_currency AS "feeCurrency", d.connection_id AS "connectionId", d.provider_reference AS reference, ${OF_PAYMENT},
+      (SELECT sum(c.amount_minor_units)::bigint FROM movement_correction c
+       WHERE c.account_id = $1 AND c.transaction_id = d.id) AS "correctedMinorUnits"
+    FROM (
+      SELECT * FROM dispute
+      WHERE account_id = $1 AND (opened_at, id) > ($2::timestamptz, $3::uuid) AND opened_at < $4::timestamptz
+      ORDER BY opened_at, id LIMIT ${ROWS_A_PAGE}
+    ) d JOIN payment p ON p.account_id = $1 AND p.id = d.payment_id
+    ORDER BY d.opened_at, d.id`,
+};
+
+/** Reads the disputes of which an account first learned in a period, oldest first, up to ROWS_A_PAGE. */
+export async function readDisputes(
+  database: Database,
+  { accountId, from, until }: RowsOf,
+  after: Pick<ExportedDispute, 'openedAt' | 'id'> | undefined,
+): Promise<ExportedDispute[]> {
+  const values = [accountId, after?.openedAt ?? from, after?.id ?? NIL_UUID, until];
+  return (await database.query<Nullable<ExportedDispute>>(DISPUTES, values)).rows.map(withoutNulls);
+}
+
 const RECORDS = {
   name: 'export_records',
   text: 'SELECT id, record FROM payment WHERE account_id = $1 AND id = ANY ($2::uuid[])',
