@@ -81,6 +81,9 @@ ${field('zone', 'Time zone', html` placeholder="UTC, or America/Bogota" spellche
 ${field('connection_id', 'Connection', NOTHING)}
 ${field('merchant_order_id', 'Order', NOTHING)}
 ${field('card_last_four', 'Card’s last four', NOTHING)}
+${field('brand', 'Brand', NOTHING)}
+${field('country', 'Country', NOTHING)}
+${field('customer_id', 'Customer', NOTHING)}
 ${field('status', 'Status (transactions, payments)', NOTHING)}
 <div><label for="separator">For spreadsheets</label><select id="separator" name="separator">${option('', 'Comma, 12.50', given('separator'))}${option('semicolon', 'Semicolon, 12,50', given('separator'))}</select></div>
 <div><label for="bom">Byte-order mark</label><select id="bom" name="bom">${option('', 'No', given('bom'))}${option('true', 'Yes, for Excel', given('bom'))}</select></div>

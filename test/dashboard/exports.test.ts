@@ -56,6 +56,39 @@ describe('the exports of the dashboard', () => {
     }
   });
 
+  it('the form has every filter that a search leads to it with', async () => {
+    const query = {
+      ...{
+        by: 'customer',
+        text: ACCOUNT_ONE,
+        status: 'SUCCEEDED',
+        method: 'CARD',
+        account: ACCOUNT_ONE,
+        connection: 'a',
+      },
+      ...{
+        brand: 'VISA',
+        country: 'US',
+        currency: 'JPY',
+        from: '2026-10-01T00:00',
+        to: '2026-10-01T01:00',
+        zone: 'UTC',
+      },
+    };
+    const found = await (await operator.get(`/payments?${new URLSearchParams(query)}`)).text();
+    const [link = ''] = hrefs(found, /href="\/dashboard(\/export\?[^"]+)"/g);
+    const form = await (await operator.get(link)).text();
+    const given = [...new URLSearchParams(link.split('?')[1])];
+    expect(given).toHaveLength(11);
+    for (const [name, value] of given) {
+      const [field = ''] = new RegExp(`<(input|select)[^>]* name="${name}"[^]*?(</div>)`).exec(form) ?? [];
+      expect([name, field]).toEqual([
+        name,
+        expect.stringMatching(new RegExp(`value="${value}"( selected|[^>]*>)`)),
+      ]);
+    }
+  });
+
   it('the form proposes the month that is over, and a search that no file can have leads nowhere', async () => {
     const month = /name="month" type="month" value="(\d{4}-\d\d)"/.exec(
       await (await operator.get('/export')).text(),
