@@ -107,16 +107,18 @@ ${checkField(search, 'disputed', 'Only disputed')}`;
  * Renders the form that searches for a payer. It is sent in a body: no URL, and so no log or history, has the payer's
  * data. Its other fields are the search's.
  */
-export function payerForm(search: Search, payer: Payer, { formToken }: Choices): Html {
+export function payerForm(search: Search, payer: Payer, { formToken, accounts }: Choices): Html {
   const open = payer.email !== '' || payer.documentNumber !== '';
   const field = (name: string, label: string, value: string) =>
     html`<div><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${value}" maxlength="255" autocomplete="off" spellcheck="false"></div>`;
   return html`<details class="card more"${open ? html` open` : NOTHING}><summary>Search for a payer</summary>
-<p class="quiet">By the exact e-mail address or document, in one account, among the payments of the search above. A document needs its country.</p>
-<form class="filters" method="post" action="${DASHBOARD}/payments">${hiddenFields(search, formToken)}
+<p class="quiet">By the exact e-mail address or document, in one account, among the payments of the search above.</p>
+<form class="filters" method="post" action="${DASHBOARD}/payments">${hiddenFields({ ...search, account: '', country: '' }, formToken)}
 <div class="grow"><label for="payer_email">E-mail</label><input id="payer_email" name="payer_email" value="${payer.email}" maxlength="255" autocomplete="off" spellcheck="false" inputmode="email"></div>
+<div><label for="payer_account">Account</label>${accountField(search.account, accounts, { id: 'payer_account', all: 'Choose' })}</div>
 ${field('document_type', 'Document’s type', payer.documentType)}
 ${field('document_number', 'Document’s number', payer.documentNumber)}
+<div><label for="payer_country">Document’s country</label><input id="payer_country" name="country" value="${search.country}" maxlength="2" autocomplete="off" spellcheck="false"></div>
 <div><button>Search</button></div></form></details>`;
 }
 
@@ -155,12 +157,16 @@ function checkField(search: Search, field: Field, label: string): Html {
   return html`<div class="check"><input id="${field}" name="${field}" type="checkbox" value="1"${search[field] === '' ? NOTHING : html` checked`}><label for="${field}">${label}</label></div>`;
 }
 
-function accountField(chosen: string, accounts: Choices['accounts']): Html {
+function accountField(
+  chosen: string,
+  accounts: Choices['accounts'],
+  { id, all } = { id: 'account', all: 'All' },
+): Html {
   if (accounts.length > MAX_ACCOUNTS) {
-    return html`<input id="account" name="account" value="${chosen}" maxlength="36" placeholder="its id">`;
+    return html`<input id="${id}" name="account" value="${chosen}" maxlength="36" placeholder="its id">`;
   }
   const options = accounts.map(({ id, name }) => option(id, shortened(name, 60), chosen));
-  return html`<select id="account" name="account">${option('', 'All', chosen)}${options}</select>`;
+  return html`<select id="${id}" name="account">${option('', all, chosen)}${options}</select>`;
 }
 
 /**

@@ -28,12 +28,22 @@ it('retention erases the payer from an old payment and its responses; a repeated
   expect(await namings()).toEqual(RECORDS);
   await age(40);
   const before = await tables.counts();
+  const searches = [
+    { payer_email: `${PERSON}@example.com` },
+    { country: 'US', payer_document: { document_type: 'CC', document_number: PERSON } },
+  ];
+  const search = async () => {
+    const answers = await Promise.all(searches.map((body) => post('/v1/payments/search', body)));
+    return answers.map(({ text }) => JSON.parse(text).payments.map(({ id }: { id: string }) => id));
+  };
+  expect(await search()).toEqual([[paid.payment.id], [paid.payment.id]]);
 
   expect(await retention('--payments', '30', '--dry-run')).toBe('payments due  1\n');
   expect(await namings()).toEqual(RECORDS);
   expect(await retention('--payments', '30')).toBe('payments  1\n');
   expect(await namings()).toEqual([]);
   expect(await retention('--payments', '30')).toBe('payments  0\n');
+  expect(await search()).toEqual([[], []]);
 
   const [again, refundedAgain] = [await pay(request, 'old'), await post(path, refund, 'refund')];
   expect([again.status, refundedAgain.status]).toEqual([201, 200]);
