@@ -37,7 +37,7 @@ import { momentName } from './period.ts';
 export type OpenExport = {
   /** Names the file by its period and zone, such as `movements-2026-09-01-2026-10-01-UTC.csv`. */
   readonly fileName: string;
-  /** Pieces of up to 64 KiB, as a rule. A page is read only when the pieces before it are taken. */
+  /** Pieces of whole lines, of PIECE_CHARS and a line at most. A page is read only when the pieces before it are taken. */
   readonly pieces: () => AsyncGenerator<string, void>;
   /** Counts the pieces so far. */
   readonly tally: Tally;
@@ -200,10 +200,10 @@ async function* writePieces(
         if (!passes(cells)) continue;
         add(cells);
         piece += line(cells);
+        if (piece.length < PIECE_CHARS) continue;
+        yield piece;
+        piece = '';
       }
-      if (piece.length < PIECE_CHARS) continue;
-      yield piece;
-      piece = '';
     }
   }
   if (piece !== '') yield piece;
