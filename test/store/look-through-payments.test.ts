@@ -101,6 +101,12 @@ describe('a search through 20,000 payments of an account', () => {
     ['a prefix', { orderPrefix: 'order-0007' }, (n) => n >= 280 && n < 320, 0],
     ['a prefix of most orders', { orderPrefix: 'order-', country: 'BR' }, (n) => n % 10_000 === 0, 2],
     ['a prefix of a pattern', { orderPrefix: 'order_' }, () => false, 0],
+    [
+      'a text of the record',
+      { recordText: '777', leastMinorUnits: '5' },
+      (n) => String(n).includes('777'),
+      2,
+    ],
     ['a method', { methodType: 'PIX', currency: 'USD' }, (n) => n % 500 === 0, 0],
     ['a status', { status: 'ERROR', currency: 'USD' }, (n) => n % 1000 < 2, 0],
     ['a rare country', { country: 'BR' }, (n) => n % 10_000 === 0, 2],

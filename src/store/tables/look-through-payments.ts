@@ -68,6 +68,8 @@ const TESTS = {
     p.status IN ('IN_DISPUTE', 'CHARGEBACK')
     OR (SELECT true FROM dispute d WHERE d.account_id = $1 AND d.payment_id = p.id LIMIT 1)
   )`,
+  /** A text that the record has somewhere, since messages contain texts as they are; what it means is for the test of a record. */
+  recordText: (value: string) => `position(convert_to(${value}::text, 'UTF8') IN p.record) > 0`,
   /** Both bounds of the period of a transaction's success, with a blank between them; either may be infinite. */
   succeeded: (value: string) =>
     ofTransaction(`t.succeeded_at >= split_part(${value}::text, ' ', 1)::timestamptz
