@@ -35,6 +35,8 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_account_keys: FIRST,
   find_accounts_by_digits: FIRST,
   find_transaction_of_provider_payment: FIRST,
+  list_accounts_by_digits: 'for settlement, which begins with ids in a provider’s report',
+  settled_transactions_by_provider_id: 'for settlement, which begins with ids in a provider’s report',
   count_open_attempts: OF_ALL,
   count_open_later: OF_ALL,
   find_due_transactions: OF_ALL,

@@ -65,7 +65,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/web',
   ],
   ['src/payments'],
-  ['src/webhooks', 'src/customers', 'src/catalogue', 'src/exports'],
+  ['src/webhooks', 'src/customers', 'src/catalogue', 'src/exports', 'src/settlement'],
   ['src/api'],
   ['src/observe', 'src/dashboard', 'src/workers'],
   ['src/server'],
