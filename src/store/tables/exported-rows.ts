@@ -54,7 +54,7 @@ const OF_PAYMENT = `p.account_id AS "accountId", p.id AS "paymentId", p.merchant
       p.method_type AS "methodType", p.card_brand AS "cardBrand", p.card_last_four AS "cardLastFour", p.country,
       p.customer_id AS "customerId"`;
 
-const OF_TRANSACTION = `t.id AS "transactionId", t.payment_id, t.parent_id AS "parentId", t.type, t.capture,
+const OF_TRANSACTION = `t.id AS "transactionId", t.payment_id AS "paymentId", t.parent_id AS "parentId", t.type, t.capture,
       t.amount_minor_units AS "minorUnits", t.connection_id AS "connectionId",
       t.provider_payment_id AS "providerPaymentId", t.merchant_reference AS "merchantReference"`;
 
@@ -81,7 +81,7 @@ const MOVEMENTS = {
          ORDER BY c.occurred_at, c.id LIMIT ${ROWS_A_PAGE})
       ) both_kinds ORDER BY at, id LIMIT ${ROWS_A_PAGE}
     ) m
-    JOIN payment p ON p.account_id = $1 AND p.id = m.payment_id
+    JOIN payment p ON p.account_id = $1 AND p.id = m."paymentId"
     LEFT JOIN movement_correction u ON u.account_id = $1 AND u.transaction_id = m.id AND u.number = 1 AND u.kind = 'UNDONE'
     ORDER BY m.at, m.id`,
 };
@@ -141,7 +141,7 @@ export type ExportedTransaction = Omit<
 const TRANSACTIONS = {
   name: 'export_transactions',
   text: `
-    SELECT t.id, ${OF_TRANSACTION}, t.payment_id AS "paymentId", t.status, t.currency, ${textOf('t.created_at')} AS "createdAt",
+    SELECT t.id, ${OF_TRANSACTION}, t.status, t.currency, ${textOf('t.created_at')} AS "createdAt",
       ${textOf('t.updated_at')} AS "updatedAt", ${textOf('t.succeeded_at')} AS "succeededAt",
       (SELECT sum(c.amount_minor_units)::bigint FROM movement_correction c
        WHERE c.account_id = $1 AND c.transaction_id = t.id) AS "correctedMinorUnits"
