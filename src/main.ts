@@ -4,6 +4,7 @@ import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
 import { describeError } from '#src/api/describe-error.ts';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
 import { emptyCatalogue } from '#src/catalogue/change-catalogue.ts';
+import { describeDoubts } from '#src/catalogue/check-catalogue.ts';
 import { createCredentialsReader } from '#src/catalogue/credentials.ts';
 import { followCatalogue } from '#src/catalogue/follow-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
@@ -194,7 +195,8 @@ async function serveHere(config: Config, storage: Storage, log: Logger): Promise
     const stopReloading = startReloading({ file: catalogueFile, readAt, replace, reloaded });
     ending.push(async () => stopReloading());
   }
-  return { address, warnings: server.unaskable().map(describeUnaskable) };
+  const doubts = fromFile ? describeDoubts(fromFile) : [];
+  return { address, warnings: [...doubts, ...server.unaskable().map(describeUnaskable)] };
 }
 
 /** Serves requests from worker processes. */

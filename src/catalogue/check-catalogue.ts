@@ -36,6 +36,11 @@ export function checkCatalogue(catalogue: Catalogue): CatalogueFault[] {
   return broken.length > 0 ? broken : [...checkRules(catalogue), ...findDoubts(catalogue)];
 }
 
+/** Describes what is allowed in a valid catalogue and is probably a mistake: one text a doubt, with its path. */
+export function describeDoubts(catalogue: Catalogue): string[] {
+  return findDoubts(catalogue).map(({ field, message }) => `${field}: ${message}`);
+}
+
 /** Finds what is allowed, and is probably a mistake. */
 function findDoubts({ paymentMethodTypes, connections, routes }: Catalogue): CatalogueFault[] {
   const retired = new Set(connections.flatMap(({ id, retired }) => (retired ? [id] : [])));
@@ -45,8 +50,16 @@ function findDoubts({ paymentMethodTypes, connections, routes }: Catalogue): Cat
       ? [doubt(`routes[${i}].targets`, 'are all retired, so the route refuses its payments')]
       : [];
   });
-  if (paymentMethodTypes.length === 0 || routes.length > 0) return deadRoutes;
+  if (paymentMethodTypes.length === 0 || routes.length > 0) return [...deadRoutes, ...findUnreached(routes)];
   return [doubt('routes', 'are missing, so every payment is refused')];
+}
+
+/** Finds the routes after the first one that accepts every payment. */
+function findUnreached(routes: readonly Route[]): CatalogueFault[] {
+  const first = routes.findIndex(({ condition }) => condition === '');
+  if (first < 0) return [];
+  const message = `is never reached, since routes[${first}] accepts every payment; move it before that route, or remove it`;
+  return routes.slice(first + 1).map((_, i) => doubt(`routes[${first + 1 + i}]`, message));
 }
 
 function doubt(field: string, message: string): CatalogueFault {
@@ -118,11 +131,7 @@ function conditionDomains(types: readonly PaymentMethodType[]): Domains {
 }
 
 function checkConditions(routes: readonly Route[], domains: Domains): CatalogueFault[] {
-  const unconditional = routes.findIndex(({ condition }) => condition === '');
   return routes.flatMap((route, i) => {
-    if (unconditional >= 0 && i > unconditional) {
-      return fault(`routes[${i}]`, `is never reached, since routes[${unconditional}] accepts every payment`);
-    }
     try {
       conditionOf(route, domains);
       return [];

@@ -182,7 +182,21 @@ async function makeSafe(
   if (!isUndo && !publisher.maySetSecrets) requireKnownSecrets(before, changed);
   if (!isUndo && !publisher.maySetAddresses) requireKnownAddresses(before, changed, deps);
   await requireUnused(deps.database, before, changed);
-  return openOnce(deps, changed, isUndo);
+  const opened = await openOnce(deps, changed, isUndo);
+  return { ...opened, faults: [...opened.faults, ...findUnnotified(opened)] };
+}
+
+/** Finds the connections that read no notifications. */
+function findUnnotified({ catalogue, connections }: SafeCatalogue): PlacedFault[] {
+  return catalogue.connections.flatMap(({ id, retired }, i) => {
+    const opened = connections.get(id);
+    if (retired || !opened || opened.readNotification) return [];
+    const message =
+      'gets no notifications, since nothing that verifies them is configured; changes at the provider are found by look-ups only';
+    return [
+      { path: `connections[${i}]`, code: 'REQUIRED', message, line: 0, column: 0, severity: 'WARNING' },
+    ];
+  });
 }
 
 /**

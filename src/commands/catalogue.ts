@@ -253,8 +253,11 @@ async function update(here: Here, { file, request, maySetSecrets }: Wanted): Pro
     if (!(error instanceof ServiceError)) throw error;
     const text = request.change.case === 'yaml' ? request.change.value : '';
     if (error.reason === 'CATALOGUE_INVALID') {
-      printFaults(file, checkCatalogueText(text).faults, io.stdout);
-      io.stderr.write('Not done (CATALOGUE_INVALID): nothing was published; correct the faults\n');
+      const faults = text === '' ? [] : checkCatalogueText(text).faults;
+      printFaults(file, faults, io.stdout);
+      // A valid catalogue may have settings or secrets with which a connection cannot be opened.
+      const why = faults.some(isError) ? 'nothing was published; correct the faults' : error.message;
+      io.stderr.write(`Not done (CATALOGUE_INVALID): ${why}\n`);
       return 1;
     }
     printFaults(file, placeFields(text, error.fields), io.stdout);

@@ -168,6 +168,24 @@ describe('the catalogue through the API', () => {
     expect(await inForce()).toBe(version);
   });
 
+  it('a connection without the secret that verifies its notifications gives a warning', async () => {
+    const { version, catalogue } = (await get()).json;
+    const at = catalogue.connections.length - 1;
+    const check = (secrets_from_environment: object) =>
+      patch({
+        put_connection: { ...catalogue.connections[at], secrets_from_environment },
+        expected_version: version,
+        validate_only: true,
+      });
+    const secrets = catalogue.connections[at].secrets_from_environment;
+    expect((await check(secrets)).json.faults).toEqual([]);
+    const { notification_secret: _secret, ...unverified } = secrets;
+    const known = (await check(unverified)).json;
+    expect(known.faults).toMatchObject([
+      { path: `connections[${at}]`, severity: 'WARNING', message: expect.stringMatching(/^gets no notif/) },
+    ]);
+  });
+
   it('of two publishers at once, one wins', async () => {
     const expected_version = await inForce();
     const answers = await Promise.all(

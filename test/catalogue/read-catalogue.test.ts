@@ -119,14 +119,6 @@ describe('an invalid catalogue', () => {
       /routes\[0\]\.accounts\[0\]\.targets\[0\]\.connection: is not the id of a connection/,
     ],
     [
-      'an unreachable route',
-      change("    condition: type == 'CARD'\n", '').replace(
-        'bins:',
-        '  - { id: 2, targets: [{ connection: one }] }\nbins:',
-      ),
-      /routes\[1\]: is never reached, since routes\[0\] accepts every payment/,
-    ],
-    [
       'an unknown name in a condition',
       change("type == 'CARD'", "type == 'CARD' && cuntry == 'BR'"),
       /routes\[0\]\.condition: .*cuntry.* at line 14, column 34/,

@@ -11,7 +11,10 @@ import { startTestServer } from '../support/server.ts';
 import { change, SMALL } from '../support/small-catalogue.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
-const OWN = SMALL.replace('$SANDBOX_URL', 'http://127.0.0.1:1');
+const OWN = SMALL.replace('$SANDBOX_URL', 'http://127.0.0.1:1').replace(
+  'api_key: ONE_KEY',
+  'api_key: ONE_KEY, notification_secret: SIGNING_KEY',
+);
 const directory = mkdtempSync(join(tmpdir(), 'catalogue-command-'));
 let tables: Tables;
 let drop: () => Promise<void>;
@@ -24,7 +27,7 @@ beforeAll(async () => {
   const key = randomBytes(32).toString('base64');
   environment = {
     ...{ DATABASE_URL: database.url, VAULT_KEYS: `one:${key}`, HASH_KEY: key, ACTOR: 'Alice' },
-    ...{ ONE_KEY: 'of-one', TWO_KEY: 'of-two' },
+    ...{ ONE_KEY: 'of-one', TWO_KEY: 'of-two', SIGNING_KEY: 'a'.repeat(44) },
   };
 });
 afterAll(async () => {
@@ -121,7 +124,7 @@ it('every connection whose secret is missing is named with its place', async () 
 });
 
 it('undo publishes an earlier version again, with newer connections as retired', async () => {
-  const more = `${OWN.replace('routes:', '  - { id: two, provider_id: TWO, connector: sandbox, settings: { base_url: "http://127.0.0.1:2", timeout_ms: 1000 }, secrets_from_environment: { api_key: TWO_KEY } }\nroutes:')}`;
+  const more = `${OWN.replace('routes:', '  - { id: two, provider_id: TWO, connector: sandbox, settings: { base_url: "http://127.0.0.1:2", timeout_ms: 1000 }, secrets_from_environment: { api_key: TWO_KEY, notification_secret: SIGNING_KEY } }\nroutes:')}`;
   expect(await publish(file('more.yaml', more))).toMatchObject({
     code: 0,
     stdout: 'ADDED connections[two]\nversion 3 is published\n',
