@@ -56,6 +56,8 @@ export type Publication = {
   readonly identities?: ReadonlyMap<string, string>;
   /** The version that must be in force; 0 if there must be none. */
   readonly expected: number;
+  /** As in NewVersion. */
+  readonly revision?: bigint | undefined;
   readonly source: VersionSource;
   readonly actor: string;
   readonly comment: string;
@@ -64,16 +66,16 @@ export type Publication = {
 /**
  * Publishes a catalogue as the next version, with its entry in the audit log.
  *
- * @returns the new version; undefined if another version than the expected one is in force.
+ * @returns the new version; undefined if another version or revision than the expected one is in force.
  */
 export async function publishCatalogue(
   database: Database,
-  { catalogue, identities = new Map(), expected, source, actor, comment }: Publication,
+  { catalogue, identities = new Map(), expected, revision, source, actor, comment }: Publication,
 ): Promise<number | undefined> {
   const schema = await storeResponseSchema(database, schemaDescriptors(CatalogueSchema));
   const detail = comment === '' ? source : `${source}: ${comment}`.slice(0, 1_000);
   return publishVersion(database, {
-    ...{ expected, identities, source, actor, comment, schema, format: CATALOGUE_FORMAT },
+    ...{ expected, revision, identities, source, actor, comment, schema, format: CATALOGUE_FORMAT },
     catalogue: toBinary(CatalogueSchema, catalogue),
     retired: catalogue.connections.flatMap(({ id, retired }) => (retired ? [id] : [])),
     hash: catalogueHash(catalogue),

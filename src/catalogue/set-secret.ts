@@ -32,6 +32,7 @@ import {
 import { type ReachRules, requirePublicAddresses } from './require-public-addresses.ts';
 import { requireSafeConnection } from './require-safe-change.ts';
 import { requireSameAccount } from './same-account.ts';
+import { withProviderSlot } from './test-connection.ts';
 import { readBase, type UpdateDeps } from './update-catalogue.ts';
 
 /** Dependencies of a change of a secret. */
@@ -120,7 +121,7 @@ async function untilStored<T>(
 /** Twice the connections of a catalogue. */
 const MOST_CONNECTIONS = 2_000;
 
-function tooMany(): ServiceError {
+function tooManyConnections(): ServiceError {
   return invalidField(
     'connection_id',
     'TOO_MANY',
@@ -139,10 +140,10 @@ async function trySet(
 ): Promise<StoredReport | undefined> {
   const { connectionId, name, keepPreviousS = DEFAULT_KEEP_PREVIOUS_S } = request;
   const { secrets } = state.credentials;
-  if (secrets.size >= MOST_CONNECTIONS && !secrets.has(connectionId)) throw tooMany();
+  if (secrets.size >= MOST_CONNECTIONS && !secrets.has(connectionId)) throw tooManyConnections();
   const secret = new Secret(request.value);
   const known = findDefinition(deps, state, request);
-  const checked = known && (await checkSecret(deps, state, request, known));
+  const checked = known && (await withProviderSlot(() => checkSecret(deps, state, request, known)));
   const report = {
     tested: checked?.report?.result === 'ACCEPTED',
     providerAccount: accountOf(checked?.report),

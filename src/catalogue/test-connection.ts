@@ -36,18 +36,27 @@ const TIMEOUT_MS = 10_000;
  * SERVICE_UNAVAILABLE while too many tests run.
  */
 export function createConnectionTest(deps: TestDeps) {
-  const slots = createSlots(MAX_AT_ONCE);
   return async (request: TestConnectionRequest): Promise<TestConnectionResponse> => {
     const tested = findTested(deps, request);
-    const release = slots.take();
-    if (!release) throw tooMany();
-    try {
+    return withProviderSlot(async () => {
       await requirePublicAddresses(deps, tested.definition, tested.before);
-      return await testOne(deps, tested, request.secrets);
-    } finally {
-      release();
-    }
+      return testOne(deps, tested, request.secrets);
+    });
   };
+}
+
+/** Shared by all operators' calls of this process that ask a provider. */
+const slots = createSlots(MAX_AT_ONCE);
+
+/** Runs a call of an operator that asks a provider. @throws ServiceError SERVICE_UNAVAILABLE while too many run. */
+export async function withProviderSlot<T>(ask: () => Promise<T>): Promise<T> {
+  const release = slots.take();
+  if (!release) throw tooMany();
+  try {
+    return await ask();
+  } finally {
+    release();
+  }
 }
 
 const ALTERNATIVE = 'is required, or connection';

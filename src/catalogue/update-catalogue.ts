@@ -59,7 +59,12 @@ export type Publisher = {
 };
 
 /** The catalogue that a change is made to. Without a publication, it comes from a file. */
-type Base = { readonly catalogue: Catalogue; readonly published?: PublishedCatalogue };
+type Base = {
+  readonly catalogue: Catalogue;
+  readonly published?: PublishedCatalogue;
+  /** The head's revision, read before everything else; absent for a file. */
+  readonly revision?: bigint;
+};
 
 /**
  * Checks a change of the catalogue, opens the changed catalogue to know that it can be put in force, and publishes it
@@ -74,6 +79,25 @@ export async function updateCatalogue(
   request: UpdateCatalogueRequest,
   publisher: Publisher,
 ): Promise<UpdateCatalogueResponse> {
+  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
+    const updated = await tryUpdate(deps, request, publisher);
+    if (updated) return updated;
+  }
+  throw new ServiceError(
+    'VERSION_CHANGED',
+    'the configuration keeps changing; nothing was published; try again',
+  );
+}
+
+/** A change that a changed secret overtook is opened again this often. */
+const MOST_TRIES = 3;
+
+/** Makes the change, as `updateCatalogue`; undefined if another version or a changed secret overtook it. */
+async function tryUpdate(
+  deps: UpdateDeps,
+  request: UpdateCatalogueRequest,
+  publisher: Publisher,
+): Promise<UpdateCatalogueResponse | undefined> {
   if (deps.fromFile && !request.validateOnly) throw configuredByFile();
   const base = await readBase(deps);
   const changed = await applyChange(deps, base, request);
@@ -94,12 +118,12 @@ export async function updateCatalogue(
   const version = await publishCatalogue(deps.database, {
     ...{ catalogue, identities: identitiesOf(safe) },
     expected: published.version,
+    revision: base.revision,
     source: request.change.case === 'undoTo' ? 'undo' : publisher.source,
     actor: publisher.actor,
     comment: request.comment,
   });
-  if (version === undefined) throw versionChanged((await readBase(deps)).published ?? published);
-  return respond(version, all, base, catalogue, compared);
+  return version === undefined ? undefined : respond(version, all, base, catalogue, compared);
 }
 
 /** Routes stored payments by both catalogues, if the request asks for it. */
@@ -133,7 +157,7 @@ export async function readBase({
   const head = await readHead(database);
   const published = head && (await readKnown(database, head.version));
   if (!published) throw new Error('the database has no catalogue');
-  return { catalogue: published.catalogue, published };
+  return { catalogue: published.catalogue, published, revision: head.revision };
 }
 
 /** Reads a version. @throws ServiceError NOT_SUPPORTED if only a later release knows its format. */

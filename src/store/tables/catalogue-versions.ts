@@ -69,6 +69,8 @@ export async function listVersions(
 export type NewVersion = Omit<StoredVersion, 'version' | 'replaced' | 'publishedAt'> & {
   /** The version that must be in force; 0 if there must be none. */
   readonly expected: number;
+  /** The revision that must be in force, so that the secrets with which it was opened are still stored; absent: any. */
+  readonly revision?: bigint | undefined;
   /** The ids of its retired connections. */
   readonly retired: readonly string[];
   /** Identities of its connections by id. */
@@ -93,7 +95,7 @@ const DELETE_OTHERS = 'DELETE FROM retired_connection WHERE connection_id <> ALL
  * @returns the new version; undefined if another version is in force.
  */
 export function publishVersion(database: Database, published: NewVersion): Promise<number | undefined> {
-  const { expected, retired, identities, audited, ...columns } = published;
+  const { expected, revision, retired, identities, audited, ...columns } = published;
   const { format, catalogue, schema, hash, source, actor, comment } = columns;
   return database.transaction(async (run) => {
     const version = expected + 1;
@@ -101,7 +103,7 @@ export function publishVersion(database: Database, published: NewVersion): Promi
       if ((await run(FIRST_HEAD, [version])).rowCount === 0) return undefined;
     } else {
       const head = firstRow(await run<CatalogueHead>(LOCK_HEAD));
-      if (head?.version !== expected) return undefined;
+      if (head?.version !== expected || (revision ?? head.revision) !== head.revision) return undefined;
       await run(MOVE_HEAD, [version]);
     }
     await notePublished(run, identities);
