@@ -43,6 +43,7 @@ export const FRAME_HEADERS: Readonly<Record<string, string>> = {
 
 const SECTIONS = [
   ['', 'Overview'],
+  ['/figures', 'Figures'],
   ['/payments', 'Payments'],
   ['/disputes', 'Disputes'],
   ['/export', 'Export'],

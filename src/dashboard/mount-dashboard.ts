@@ -27,6 +27,7 @@ import { disputesPage, openDisputes } from './disputes-page.ts';
 import { editorPage, submittedPage } from './editor.ts';
 import { type ExportPageDeps, exportPage, mountExportFiles } from './export-page.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';
+import { figuresPage } from './figures-page.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS, missingNodes } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
 import { act, deliverAgain, type PaymentPageDeps, paymentById, paymentPage } from './payment-actions.ts';
@@ -98,6 +99,7 @@ export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void 
 function mountVisits(pages: ReturnType<typeof visits>, deps: DashboardDeps): void {
   pages.get('', () => overview(deps));
   pages.get('/payments', (visit) => paymentsPage(deps, visit));
+  pages.get('/figures', (visit) => figuresPage(deps.database, visit));
   pages.get('/export', (visit) => exportPage(deps, visit));
   pages.post('/payments', 'read', (visit) => payerPage(deps, visit));
   pages.get('/payments/:payment', (visit) => paymentById(deps.database, visit));

@@ -27,6 +27,7 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   transaction: 'by account',
   movement_correction: 'by account',
   dispute: 'by account',
+  payment_total: 'by account',
   settlement_file: 'by account',
   settlement_line: 'by account',
   settlement_match: 'by account',
