@@ -8,6 +8,11 @@ import { type Config, readConfig } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { importSettlement, type SettledConnection } from '#src/settlement/import-settlement.ts';
 import { matchSettlement, type SettledAccount } from '#src/settlement/match-settlement.ts';
+import {
+  decideDifference,
+  listDifferences,
+  type StoredDifference,
+} from '#src/store/tables/settlement-differences.ts';
 import { installationKeys } from '#src/vault/key-file.ts';
 import { actorOf } from './actor.ts';
 import { type CommandStorage, withDatabase } from './command-database.ts';
@@ -16,32 +21,75 @@ import { explainFailure } from './explain-failure.ts';
 import { credentialsHere, openHere } from './open-here.ts';
 import { createProgress } from './progress.ts';
 
-const USAGE = `Usage: npm run settlement -- import <file> --connection <id>
+const USAGE = `Usage: npm run settlement -- <action> --connection <id>
 
-Imports a settlement report of the connection's provider, all of it or nothing, and finds the transactions that its
-lines settle. Files and lines that were imported before change nothing. The reports: Stripe's
-payout_reconciliation.itemized, Adyen's settlement details report, the answers of PayPal's Transaction Search, and Mercado
-Pago's release and settlement reports (docs/finance.md).
+  import <file>                        imports a report of the connection's provider, all of it or nothing, and finds the
+                                       transactions that its lines settle
+  differences                          what reports say differently from the record, unresolved first
+  resolve <kind> <subject> --note <why>   ends the work on a difference; a change of its amounts opens it again
+  reopen <kind> <subject> --note <why>
 
-Run it in the service's environment. Exit code: 0 imported or nothing to do, 1 refused, 2 wrong command line.`;
+Files and lines that were imported before change nothing. The reports: Stripe's payout_reconciliation.itemized, Adyen's
+settlement details report, the answers of PayPal's Transaction Search, and Mercado Pago's release and settlement reports
+(docs/finance.md).
+
+Run it in the service's environment. Exit code: 0 done or nothing to do, 1 refused, 2 wrong command line, 3 the provider
+settled a payment that the record has as unsuccessful or open.`;
+
+const OPERANDS = { import: 1, differences: 0, resolve: 2, reopen: 2 } as const;
+/** Maximum number of differences that are printed, from each node of a distributed database. */
+const MAX_LISTED = 1_000;
+const STATUS_DIFFERS = 3;
 
 async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const { positionals, values } = parseArguments(
     argv,
-    { allowPositionals: true, options: { connection: { type: 'string' } } },
+    { allowPositionals: true, options: { connection: { type: 'string' }, note: { type: 'string' } } },
     io.environment,
   );
-  const [action, path, ...more] = positionals;
-  if (action !== 'import' || path === undefined || more.length > 0) {
-    throw new UsageError('The arguments must be import and one file.');
-  }
-  const { connection } = values;
+  const [action = '', ...operands] = positionals;
+  if (!Object.hasOwn(OPERANDS, action)) throw new UsageError('The first argument must be an action.');
+  const wanted = OPERANDS[action as keyof typeof OPERANDS];
+  if (operands.length !== wanted) throw new UsageError(`${action} takes ${wanted} arguments.`);
+  const [first = '', second = ''] = operands;
+  const { connection, note = '' } = values;
   if (connection === undefined) throw new UsageError('--connection is required.');
-  await access(path).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`${path} cannot be read (${error.code}).`);
-  });
+  if (wanted === 2 && (note === '' || note.length > 900)) {
+    throw new UsageError('--note is required, of at most 900 characters.');
+  }
+  if (action === 'import') {
+    await access(first).catch((error: NodeJS.ErrnoException) => {
+      throw new UsageError(`${first} cannot be read (${error.code}).`);
+    });
+  }
   const config = readConfig(io.environment);
-  return withDatabase(config, io, (storage) => importHere(config, storage, io, { path, connection }));
+  return withDatabase(config, io, async (storage) => {
+    if (action === 'import') return importHere(config, storage, io, { path: first, connection });
+    const catalogue = await openInForce(config, storage);
+    const { account } = await connectionOf(catalogue, connection).finally(() => catalogue.close());
+    const found = await listDifferences(storage.database, account.identity, MAX_LISTED);
+    if (action === 'differences') return printDifferences(found, io);
+    const decision = {
+      identity: account.identity,
+      isResolved: action === 'resolve',
+      actor: actorOf(config),
+      note,
+    };
+    const one = found.find(({ kind, subject }) => kind === first && subject === second);
+    if (one && (await decideDifference(storage.database, one, decision))) return 0;
+    io.stderr.write(`Nothing was done: there is no difference ${first} ${second}\n`);
+    return 1;
+  });
+}
+
+function printDifferences(found: readonly StoredDifference[], { stdout }: CommandIo): number {
+  for (const { kind, subject, paymentId, detail, openedAt, resolvedAt } of found) {
+    const state = resolvedAt ? 'resolved' : 'open';
+    const payment = paymentId === undefined ? '' : `, payment ${paymentId}`;
+    stdout.write(`${openedAt.toISOString()} ${state} ${kind} ${subject}: ${detail}${payment}\n`);
+  }
+  if (found.length === 0) stdout.write('no differences\n');
+  return 0;
 }
 
 async function importHere(
@@ -71,7 +119,13 @@ async function importHere(
   io.stdout.write(
     `${file.name}: ${imported}; ${matched} matched, ${unmatched} of unknown payments, ${ambiguous} ambiguous\n`,
   );
-  return 0;
+  const alarming = (await listDifferences(database, account.identity, MAX_LISTED)).filter(
+    ({ kind, resolvedAt }) => kind === 'status_differs' && !resolvedAt,
+  );
+  if (alarming.length === 0) return 0;
+  io.stderr.write('ALARM: the provider settled payments that the record has as unsuccessful or open:\n');
+  printDifferences(alarming, { ...io, stdout: io.stderr });
+  return STATUS_DIFFERS;
 }
 
 /** Opens the catalogue in force as the service does. It calls no provider. */

@@ -7,11 +7,13 @@ import {
   nextLines,
   type OpenLine,
   type SettledTransaction,
+  storeMatches,
   storeResults,
   transactionsOf,
   unmatchedFiles,
 } from '#src/store/tables/settlement-matches.ts';
 import { chooseTransaction, movesTransaction } from './choose-transaction.ts';
+import { compareSettlement } from './compare-settlement.ts';
 
 /** An account at a provider, with the connections that point to it. */
 export type SettledAccount = { readonly identity: string; readonly connectionIds: readonly string[] };
@@ -40,6 +42,9 @@ export async function matchSettlement(database: Database, account: SettledAccoun
       const results = await search(database, account, lines);
       for (const { transaction } of results)
         counts[typeof transaction === 'string' ? transaction : 'matched'] += 1;
+      // The result comes last, so what is interrupted before is repeated.
+      await storeMatches(database, account.identity, results);
+      await compareSettlement(database, account.identity, results);
       await storeResults(database, account.identity, results);
     }
   }

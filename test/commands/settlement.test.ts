@@ -53,6 +53,23 @@ it('the settlement command imports a report once, and says what its lines settle
   ]);
 });
 
+it('differences are listed, resolved with a note and opened again', async () => {
+  const own = ['unknown_line', 'txn_1', '--connection', 's', '--note', 'an old payment'];
+  const list = async () => (await command('differences', '--connection', 's')).stdout;
+  expect(await list()).toMatch(/Z open unknown_line txn_1: a payment with the provider's id pi_1\n$/);
+  expect(await command('resolve', ...own)).toMatchObject({ code: 0 });
+  expect(await list()).toContain('Z resolved unknown_line txn_1');
+  expect(await command('reopen', ...own)).toMatchObject({ code: 0 });
+  expect(await list()).toContain('Z open unknown_line txn_1');
+  expect(await command('resolve', 'unknown_line', 'txn_2', ...own.slice(2))).toMatchObject({ code: 1 });
+  expect(
+    await tables.query("SELECT action, detail FROM audit_log WHERE action LIKE 're%' ORDER BY id"),
+  ).toEqual([
+    { action: 'resolve-difference', detail: 'unknown_line: an old payment' },
+    { action: 'reopen-difference', detail: 'unknown_line: an old payment' },
+  ]);
+});
+
 it('the settlement command refuses a report of another provider, and names the columns', async () => {
   const { code, stderr } = await command('import', write('other.csv', 'a;b\n1;2\n'), '--connection', 's');
   expect([code, stderr]).toEqual([
@@ -62,8 +79,9 @@ it('the settlement command refuses a report of another provider, and names the c
 });
 
 it.each([
-  [['import'], 'The arguments must be import and one file.'],
-  [['export', 'x'], 'The arguments must be import and one file.'],
+  [['import'], 'import takes 1 arguments.'],
+  [['export', 'x'], 'The first argument must be an action.'],
+  [['resolve', 'a', 'b', '--connection', 's'], '--note is required'],
   [['import', catalogue], '--connection is required.'],
   [['import', join(directory, 'none.csv'), '--connection', 's'], 'cannot be read (ENOENT)'],
   [

@@ -8,7 +8,8 @@ import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 onOwnDatabase({
-  empties: 'payment, transaction, settlement_file, settlement_line, settlement_match, audit_log',
+  empties:
+    'payment, transaction, settlement_file, settlement_line, settlement_match, settlement_difference, audit_log',
 });
 
 const DIGITS = ACCOUNT_ONE.slice(-6);
@@ -201,4 +202,65 @@ it('a file that another provider writes, or that is no text, is refused', async 
   expect(await refused(Buffer.from(''))).toBe('line 1: the file is empty');
   expect(await refused(Buffer.from(csv(COLUMNS, [])))).toBe('the file has no line to import');
   expect(await tables.query('SELECT * FROM settlement_file')).toEqual([]);
+});
+
+const differences = async () =>
+  (
+    await tables.query(
+      'SELECT kind, subject, detail FROM settlement_difference WHERE ended_at IS NULL ORDER BY kind, subject',
+    )
+  ).map(({ kind, subject, detail }) => `${kind} ${subject}: ${detail}`);
+
+it('every planted difference is found, and nothing else', async () => {
+  for (const n of [3, 4, 5, 6, 7]) await addTransaction(n);
+  await tables.query("UPDATE transaction SET status = 'DECLINED' WHERE id = $1", [id(4)]);
+  await addTransaction(8, { payment: 7, type: 'REFUND', amount: 500, providerId: 're_8' });
+  await importRows(
+    charge(1),
+    charge(2, { customer_facing_amount: '11.99' }),
+    charge(3, { customer_facing_currency: 'eur' }),
+    charge(4),
+    charge(5),
+    charge(55, { 'payment_metadata[transaction_id]': id(5) }),
+    charge(99),
+    charge(8, { ...refund, gross: '-5', net: '-5', customer_facing_amount: '-5' }),
+    charge(88, {
+      ...refund,
+      reporting_category: 'refund_failure',
+      gross: '5',
+      net: '5',
+      customer_facing_amount: '5',
+    }),
+    charge(100, {
+      reporting_category: 'payout',
+      source_id: 'po_1',
+      fee: '0',
+      gross: '-79.00',
+      net: '-79.00',
+    }),
+  );
+  await match();
+  expect(await differences()).toEqual([
+    `amount_differs ${id(2)}: 11.99 USD settled, here 12.00 USD`,
+    `currency_differs ${id(3)}: settled in EUR, here USD`,
+    `duplicate ${id(5)}: 24.00 USD settled, here 12.00 USD`,
+    'payout_unbalanced po_1 USD: its lines and the payout differ by 0.45 USD',
+    `refund_reversed ${id(8)}: 0.00 USD settled, here -5.00 USD`,
+    `status_differs ${id(4)}: 12.00 USD settled, here PURCHASE is DECLINED`,
+    "unknown_line txn_99: a payment with the provider's id pi_99",
+  ]);
+});
+
+const refund = {
+  ...{ reporting_category: 'refund', source_id: 're_8', fee: '0', 'payment_metadata[transaction_id]': '' },
+  'refund_metadata[transaction_id]': id(8),
+};
+
+it('a difference ends when a later line explains it', async () => {
+  await importRows(charge(1, { customer_facing_amount: '10.00' }));
+  await match();
+  expect(await differences()).toHaveLength(1);
+  await importRows(charge(9, { customer_facing_amount: '2.00', 'payment_metadata[transaction_id]': id(1) }));
+  await match();
+  expect(await differences()).toEqual([]);
 });

@@ -31,6 +31,7 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   settlement_file: 'by account',
   settlement_line: 'by account',
   settlement_match: 'by account',
+  settlement_difference: 'by account',
   notification: 'by account',
   webhook: 'by account',
   event: 'by account',

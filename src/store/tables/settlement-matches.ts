@@ -18,6 +18,10 @@ export type OpenLine = {
   readonly disputeReference: string | undefined;
   readonly minorUnits: bigint | undefined;
   readonly currency: string | undefined;
+  readonly connectionId: string;
+  readonly payoutReference: string | undefined;
+  readonly net: bigint;
+  readonly settlementCurrency: string;
 };
 
 const NEXT = {
@@ -25,7 +29,9 @@ const NEXT = {
   text: `
     SELECT connection_identity AS "connectionIdentity", line_key AS key, line_number AS "lineNumber", kind,
       our_id AS "ourId", provider_reference AS "providerReference", parent_reference AS "parentReference",
-      dispute_reference AS "disputeReference", amount_minor_units AS "minorUnits", currency
+      dispute_reference AS "disputeReference", amount_minor_units AS "minorUnits", currency,
+      connection_id AS "connectionId", payout_reference AS "payoutReference", net,
+      settlement_currency AS "settlementCurrency"
     FROM settlement_line WHERE account_id = $1 AND file_id = $2 AND result IS NULL
     ORDER BY line_number LIMIT ${LINES_AT_ONCE}`,
 };
@@ -164,20 +170,14 @@ const COPIED = [
   ...['net', 'settlement_currency', 'occurred_at'],
 ] as const;
 
-/**
- * Stores the results of lines of one account at a provider, matches first: what was interrupted is repeated, and changes
- * nothing that is stored.
- */
-export async function storeResults(
+/** Stores the transactions of lines of one account at a provider. May be repeated. */
+export async function storeMatches(
   database: Database,
   connectionIdentity: string,
   results: readonly LineResult[],
 ): Promise<void> {
   const matched = new Map<string, Map<string, SettledTransaction>>();
-  const byResult = new Map<string, string[]>();
   for (const { line, transaction } of results) {
-    const name = typeof transaction === 'string' ? transaction : 'matched';
-    byResult.set(name, [...(byResult.get(name) ?? []), line.key]);
     if (typeof transaction === 'string') continue;
     const own = matched.get(transaction.accountId) ?? new Map<string, SettledTransaction>();
     matched.set(transaction.accountId, own.set(line.key, transaction));
@@ -191,7 +191,17 @@ export async function storeResults(
     const ids = [rows.map((row) => of(row)?.id), rows.map((row) => of(row)?.paymentId)];
     await database.query(MATCH, [accountId, connectionIdentity, ...ids, ...columns]);
   }
-  for (const [name, keys] of byResult) {
+}
+
+/** Stores that lines of one account at a provider were searched, with the result: they are not searched again. */
+export async function storeResults(
+  database: Database,
+  connectionIdentity: string,
+  results: readonly LineResult[],
+): Promise<void> {
+  const nameOf = ({ transaction }: LineResult) => (typeof transaction === 'string' ? transaction : 'matched');
+  for (const [name, own] of Map.groupBy(results, nameOf)) {
+    const keys = own.map(({ line }) => line.key);
     await database.query(RESULT, [NIL_UUID, connectionIdentity, keys, name]);
   }
 }
