@@ -1,6 +1,7 @@
 import { beforeEach, expect, it } from 'vitest';
 import type { ReadSettlement } from '#src/connectors/port/settlement-line.ts';
 import { readStripeSettlement } from '#src/connectors/stripe/settlement.ts';
+import { ageOut } from '#src/server/age-out.ts';
 import { importSettlement, type SettledConnection } from '#src/settlement/import-settlement.ts';
 import { matchSettlement } from '#src/settlement/match-settlement.ts';
 import { csv } from '../connectors/settlement/read-lines.ts';
@@ -180,6 +181,8 @@ it('an import that was killed half-way changes nothing, keeps others out for min
   expect(await match()).toMatchObject({ matched: 0, unmatched: 0 });
   await expect(importRows(charge(1))).rejects.toThrow('is under way: if it was killed, repeat in 5 minutes');
   await tables.query("UPDATE settlement_file SET seen_at = now() - interval '6 minutes'");
+  await ageOut(database);
+  expect(await stored()).toEqual([]);
   expect(await importRows(charge(1))).toMatchObject({ added: 1, repeated: 0 });
   expect(await match()).toMatchObject({ matched: 1 });
   expect(await stored()).toEqual(['txn_1 matched']);
