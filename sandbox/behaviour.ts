@@ -1,5 +1,6 @@
 import { ApiError } from './api-error.ts';
-import type { NotificationOrder } from './ledger-entry.ts';
+import { isEnding } from './disputes.ts';
+import type { DisputeOrder, NotificationOrder } from './ledger-entry.ts';
 
 /** Behaviour of the simulated provider for one call. */
 export type Behaviour =
@@ -53,6 +54,7 @@ export type Order = {
   readonly staysOpen?: boolean;
   /** Instructions for a payer who pays a code without acting on its page. */
   readonly payer?: PayerOrder;
+  readonly dispute?: DisputeOrder;
 };
 
 /** A payer who pays a code without acting on its page. */
@@ -87,7 +89,7 @@ const MAX_DELAY_MS = 60_000;
 
 /**
  * Reads the instructions in a call's `description`: `sandbox:`, then at most one behaviour and any of `notify_…`,
- * `expire_after`, `stay_open` and, for a code, how its payer pays, separated by commas, as in `sandbox:error_after,notify_twice`. The behaviour takes
+ * `expire_after`, `stay_open`, `dispute_after` and, for a code, how its payer pays, separated by commas, as in `sandbox:error_after,notify_twice`. The behaviour takes
  * precedence over the card number's. README.md in this directory lists the names and effects.
  *
  * @throws ApiError 400 if it begins with `sandbox:` and contains an unknown instruction.
@@ -112,10 +114,18 @@ export function isBefore(behaviour: Behaviour): boolean {
 function readAddition(name: string, argument: string | undefined, order: Order): Order | undefined {
   if (name === 'expire_after') return { expireAfterMs: readDelay(argument) };
   if (name === 'notify_late') return { notify: { ...order.notify, lateMs: readDelay(argument) } };
+  if (name === 'dispute_after') return { dispute: readDispute(argument) };
   if (argument !== undefined) return undefined;
   if (name === 'stay_open') return { staysOpen: true };
   const notify = NOTIFY.get(name);
   return notify && { notify: { ...order.notify, ...notify } };
+}
+
+/** Reads a time and an ending, such as 2000:won. Without an ending, the dispute stays open. */
+function readDispute(argument = ''): DisputeOrder {
+  const [delay, ending = 'open', ...more] = argument.split(':');
+  if (!isEnding(ending) || more.length > 0) throw unknownOrder();
+  return { afterMs: readDelay(delay), ending };
 }
 
 function readPayer(name: string, argument: string | undefined, of: OrderOf): Order | undefined {

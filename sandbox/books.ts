@@ -1,4 +1,5 @@
 import { ApiError } from './api-error.ts';
+import { afterStep, disputeOf, SCHEDULED } from './disputes.ts';
 import { closedEntry, isPayment, isSameRequest } from './entries.ts';
 import type { Ledger } from './ledger.ts';
 import type { LedgerEntry } from './ledger-entry.ts';
@@ -39,8 +40,13 @@ export type Books = {
 export type Operation = readonly [operation: LedgerEntry, payment: LedgerEntry];
 
 /** Creates the provider's books. */
-export function keepBooks(ledger: Ledger, notifications: Notifications, timers: Timers): Books {
-  const { follow, change, settle } = settleEntries(ledger, notifications, timers);
+export function keepBooks(
+  ledger: Ledger,
+  notifications: Notifications,
+  timers: Timers,
+  publicUrl: () => string,
+): Books {
+  const { follow, dispute, change, settle } = settleEntries(ledger, notifications, timers, publicUrl);
 
   async function settled(found: Promise<LedgerEntry | undefined>): Promise<LedgerEntry | undefined> {
     const entry = await found;
@@ -73,6 +79,7 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
     if (!operation) throw new Error('the ledger lost a payment');
     if (written) {
       await follow([operation]);
+      for (const changed of written) await dispute(changed);
       return { entry: operation, isNew: true };
     }
     const first = await ledger.findByKey(operation.idempotencyKey);
@@ -102,14 +109,27 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
 const EARLY_MS = 5;
 
 /** Follows up on ledger changes: sends notifications, and applies scheduled changes. */
-function settleEntries(ledger: Ledger, notifications: Notifications, timers: Timers) {
+function settleEntries(
+  ledger: Ledger,
+  notifications: Notifications,
+  timers: Timers,
+  publicUrl: () => string,
+) {
   /** Sends the notifications of written entries, and sets timers for scheduled changes. */
   async function follow(written: readonly LedgerEntry[]): Promise<void> {
     for (const entry of written) {
       // A timer may fire slightly early.
       if (entry.due) timers.after(Math.max(0, entry.due.atMs - Date.now()) + EARLY_MS, () => settle(entry));
-      await notifications.announce(entry);
+      if (entry.status !== SCHEDULED) await notifications.announce(entry);
+      await dispute(entry);
     }
+  }
+
+  /** Schedules the dispute that a payment's call has requested, once money is taken. */
+  async function dispute(payment: LedgerEntry): Promise<void> {
+    const requested = isPayment(payment.kind) ? disputeOf(payment, publicUrl()) : undefined;
+    const recorded = requested && (await ledger.record(requested));
+    if (recorded?.isNew) await follow([recorded.entry]);
   }
 
   async function change(
@@ -129,10 +149,11 @@ function settleEntries(ledger: Ledger, notifications: Notifications, timers: Tim
   /** Applies an entry's scheduled change, if it is due. */
   async function settle(entry: LedgerEntry): Promise<LedgerEntry> {
     if (dueStatusOf(entry) === undefined) return entry;
-    if (entry.parentId === undefined) {
+    if (entry.parentId === undefined || entry.kind === 'dispute') {
       const moved = change(entry.id, (current) => {
         const status = dueStatusOf(current);
-        return status === undefined ? current : movedTo(current, status);
+        if (status === undefined) return current;
+        return current.kind === 'dispute' ? afterStep(current) : movedTo(current, status);
       });
       return (await moved) ?? entry;
     }
@@ -149,7 +170,7 @@ function settleEntries(ledger: Ledger, notifications: Notifications, timers: Tim
     return operation ?? settled;
   }
 
-  return { follow, change, settle };
+  return { follow, dispute, change, settle };
 }
 
 /** Returns the status to which an entry should have changed by now; undefined if no change is due. */

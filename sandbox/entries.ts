@@ -41,6 +41,7 @@ const PREFIXES: Readonly<Record<EntryKind, string>> = {
   cancellation: 'cn',
   refund: 'rf',
   completion: 'cm',
+  dispute: 'dp',
   closed: 'cl',
 };
 

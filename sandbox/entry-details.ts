@@ -28,6 +28,7 @@ export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails 
     ...(notificationUrl !== undefined && { notificationUrl }),
     ...(order.notify && { notify: order.notify }),
     ...(order.staysOpen && { staysOpen: true }),
+    ...(order.dispute && { dispute: order.dispute }),
   };
 }
 

@@ -14,6 +14,8 @@ export type EntryKind =
   | 'cancellation'
   | 'refund'
   | 'completion'
+  /** A payer who contests a payment. */
+  | 'dispute'
   /** Nothing was done with the idempotency key, and nothing ever will be. */
   | 'closed';
 
@@ -84,6 +86,26 @@ export type EntryDetails = {
   /** Amount of the authorization that a last capture releases. */
   readonly released?: number;
   readonly code?: CodeDetails;
+  /** For a payment: the dispute that its call has requested. */
+  readonly dispute?: DisputeOrder;
+  /** For a dispute: its next steps. */
+  readonly plan?: readonly DisputeStep[];
+};
+
+/** A dispute that a call requests: some time after the money is taken, with an ending. */
+export type DisputeOrder = {
+  readonly afterMs: number;
+  readonly ending:
+    | ('open' | 'inquiry' | 'inquiry_closed' | 'escalated' | 'won' | 'lost')
+    | ('accepted' | 'expired' | 'lost_again' | 'pre_arbitration');
+};
+
+/** A step of a dispute. `moved`: how often the disputed money has moved. */
+export type DisputeStep = {
+  readonly stage: 'inquiry' | 'chargeback' | 'pre_arbitration';
+  readonly status: string;
+  readonly moved: number;
+  readonly atMs: number;
 };
 
 /** A change to a code that happens by itself: to a status, or by money that arrives. */

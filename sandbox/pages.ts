@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Books } from './books.ts';
+import { disputePage } from './disputes.ts';
 import type { LedgerEntry, OrderDetails } from './ledger-entry.ts';
 import { PAGE_HEADERS } from './page.ts';
 import {
@@ -36,6 +37,11 @@ export function registerPages(app: FastifyInstance, books: Books): void {
   registerPage(app, books, { path: '/challenge', prefix: 'ch', pageOf: challengePage });
   registerPage(app, books, { path: '/agreement', prefix: 'wa', pageOf: agreementPage });
   registerPage(app, books, { path: '/codes', prefix: 'cd', pageOf: codesPage });
+  app.get<{ Params: { id: string } }>('/dispute/:id', async (request, reply) => {
+    const { id } = request.params;
+    const dispute = /^dp_[0-9a-f-]{36}$/.test(id) ? await books.findById(id) : undefined;
+    return dispute ? reply.send(disputePage(dispute)) : reply.code(404).send(notFoundPage());
+  });
 }
 
 function registerPage(

@@ -40,7 +40,7 @@ export async function sandboxProvider(app: FastifyInstance, options: SandboxProv
   const timers = createTimers((error) => app.log.error({ code: error.name }, 'the sandbox provider failed'));
   const { notificationUrl: url, notificationSecrets: secrets = [] } = options;
   const notifications = createNotifications({ url, secrets }, timers);
-  const books = keepBooks(ledger, notifications, timers);
+  const books = keepBooks(ledger, notifications, timers, options.publicUrl);
   app.addHook('preClose', async () => misbehaviour.release());
   app.addHook('onClose', async () => {
     await Promise.all([timers.close(), notifications.close()]);

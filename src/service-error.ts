@@ -72,6 +72,8 @@ export const REASONS = {
   PAYMENT_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Payment not found' },
   /** The payment has no transaction with this id that the operation can act on: check the id. */
   TRANSACTION_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Transaction not found' },
+  /** The account has no dispute with this id: check the id and the account. */
+  DISPUTE_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Dispute not found' },
   /** The account has no webhook with this id: check the id and the account. */
   WEBHOOK_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Webhook not found' },
   /** The webhook has no delivery with this id: check the id, or list its deliveries. */

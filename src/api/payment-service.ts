@@ -8,6 +8,7 @@ import {
   ListPaymentsResponseSchema,
   type PaymentService,
   RefundPaymentRequestSchema,
+  SearchPaymentsRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Caller } from '#src/payments/caller.ts';
 import { createPayment, type PaymentDeps, replayOrRefuse } from '#src/payments/create/create-payment.ts';
@@ -20,13 +21,15 @@ import {
   refundPayment,
 } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
-import { type ListDeps, listPayments } from '#src/payments/read/list-payments.ts';
+import { listPayments } from '#src/payments/read/list-payments.ts';
+import { type SearchDeps, searchPayments } from '#src/payments/read/search-payments.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { onceResponse } from './customer-service.ts';
 import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
 const validList = requireValidOf(ListPaymentsRequestSchema);
+const validSearch = requireValidOf(SearchPaymentsRequestSchema);
 const validCapture = requireValidOf(CapturePaymentRequestSchema);
 const validCancel = requireValidOf(CancelPaymentRequestSchema);
 const validRefund = requireValidOf(RefundPaymentRequestSchema);
@@ -34,7 +37,7 @@ const validCancelOrRefund = requireValidOf(CancelOrRefundPaymentRequestSchema);
 
 /** The handlers of payments.v1.PaymentService, the same for every protocol. */
 export function paymentService(
-  deps: PaymentDeps & OperationDeps & ListDeps,
+  deps: PaymentDeps & OperationDeps & SearchDeps,
 ): ServiceHandlers<typeof PaymentService, Caller> {
   return {
     async createPayment(request, caller) {
@@ -47,6 +50,9 @@ export function paymentService(
     async listPayments(request, caller) {
       const page = await listPayments(deps, validList(request), caller);
       return { message: create(ListPaymentsResponseSchema, page) };
+    },
+    async searchPayments(request, caller) {
+      return { message: await searchPayments(deps, validSearch(request), caller) };
     },
     async capturePayment(request, caller) {
       return responseOf(await capturePayment(deps, validCapture(request), caller));

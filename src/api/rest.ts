@@ -105,8 +105,10 @@ function addRoute<Call>(
       const response = await handle(message, calls.get(request) as Call);
       reply.headers({ ...response.headers, 'content-type': 'application/json' });
       if (output.typeName === EmptySchema.typeName) return reply.code(204).send();
-      const link = responseBody && nextPageLink(output, response.message, request.url);
+      const link = responseBody && nextPageLink(response.message, request.url);
       if (link !== undefined) reply.header('link', link);
+      const lookedAt = responseBody && fieldOf(response.message, 'lookedAt');
+      if (lookedAt) reply.header('x-looked-at', String(lookedAt));
       if (response.created !== undefined) reply.code(201);
       if (response.created) reply.header('location', response.created);
       // As bytes: for a string, Fastify would add a charset parameter, which JSON's media type does not have (RFC
@@ -258,6 +260,11 @@ function textToJson(field: DescField, text: string): unknown {
   }
 }
 
+/** Returns the value of a response's field; undefined if the message has no such field. */
+function fieldOf(message: Message, name: string): unknown {
+  return (message as Message & Record<string, unknown>)[name];
+}
+
 /**
  * Builds the Link header for the next page (RFC 8288), for a response whose body is only the list, without
  * `next_page_token` (AIP-158).
@@ -265,9 +272,8 @@ function textToJson(field: DescField, text: string): unknown {
  * @param url the call's path and query string, of which the link keeps everything but page_token.
  * @returns the header, with a relative reference; undefined on the last page, and for a response without that field.
  */
-function nextPageLink(desc: DescMessage, message: Message, url: string): string | undefined {
-  const field = desc.fields.find(({ name }) => name === 'next_page_token');
-  const token = field && (message as Message & Record<string, unknown>)[field.localName];
+function nextPageLink(message: Message, url: string): string | undefined {
+  const token = fieldOf(message, 'nextPageToken');
   if (typeof token !== 'string' || token === '') return undefined;
   const [path = '', ...query] = url.split('?');
   const parameters = new URLSearchParams(query.join('?'));

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUIDv7 } from 'node:crypto';
 import { readDataConfig } from '#src/config.ts';
-import { type Queries, queriesOf } from '#src/store/engine/database.ts';
+import { type Database, type Queries, queriesOf } from '#src/store/engine/database.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
 import {
   type Account,
@@ -27,6 +27,7 @@ import {
 } from '#src/store/tables/audit-log.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { actorOf } from './actor.ts';
+import { closeAccount } from './close-account.ts';
 import { withDatabase } from './command-database.ts';
 import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
@@ -43,7 +44,10 @@ type Work = (session: Session) => Promise<string>;
 
 /** Commands by name, with their operands and options. */
 const COMMANDS: Readonly<
-  Record<string, { operands: readonly string[]; options?: readonly string[]; run: Command }>
+  Record<
+    string,
+    { operands: readonly string[]; options?: readonly string[]; isStepwise?: true; run: Command }
+  >
 > = {
   create: { operands: [], options: ['name', 'public-key-may', 'environment'], run: create },
   list: { operands: [], run: () => list },
@@ -54,6 +58,7 @@ const COMMANDS: Readonly<
   'revoke-public-key': { operands: ['<public key>'], run: ([key = '']) => revoke('public', key) },
   'revoke-secret': { operands: ['<secret id>'], run: ([id]) => revoke('secret', asId(id)) },
   'close-sandbox': { operands: [], run: () => closeSandbox },
+  close: { operands: ['<account id>'], options: ['confirm'], isStepwise: true, run: close },
   'public-key-may': { operands: ['<account id>', PUBLIC_KEY_MAY.join('|')], run: limitPublicKey },
   authorizations: { operands: ['<account id>', 'shown|authorized'], run: tellAuthorizations },
   origins: { operands: ['<account id>', '<origin>,…|none'], run: allowOrigins },
@@ -76,12 +81,11 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const work = command.run(operands, options);
   const config = readDataConfig(io.environment);
   const actor = actorOf(config);
-  const printed = await withDatabase(config, io, ({ database }) =>
-    database.transaction(async (run) => {
-      const queries = queriesOf(run);
-      return work({ queries, audit: (entry) => recordAction(queries, { ...entry, actor, action: name }) });
-    }),
-  );
+  const printed = await withDatabase(config, io, ({ database }) => {
+    const within = (queries: Queries) =>
+      work({ database, queries, audit: (entry) => recordAction(queries, { ...entry, actor, action: name }) });
+    return command.isStepwise ? within(database) : database.transaction((run) => within(queriesOf(run)));
+  });
   io.stdout.write(`${printed}\n`);
   return 0;
 }
@@ -99,6 +103,7 @@ const OPTIONS = {
   name: { type: 'string' },
   'public-key-may': { type: 'string' },
   environment: { type: 'string' },
+  confirm: { type: 'boolean' },
 } as const;
 
 const NAME = /^[^\p{Cc}]{1,255}$/u;
@@ -183,6 +188,12 @@ function revoke(kind: 'public' | 'secret', id: string): Work {
     const what = kind === 'public' ? 'public key' : 'secret';
     throw new NotFoundError(`No such ${what}, or it is already revoked.`);
   };
+}
+
+function close([id]: readonly string[], { confirm = false }: Options): Work {
+  return withAccount(id, ({ database, audit }, account) =>
+    closeAccount(database, account, { confirm, audit }),
+  );
 }
 
 function limitPublicKey([id, value = '']: readonly string[]): Work {
@@ -298,6 +309,8 @@ const USAGE = `Usage: npm run account -- <command>
   revoke-public-key <public key>            revokes a public key
   revoke-secret <secret id>                 revokes a secret by the id that "keys" shows
   close-sandbox                             revokes every key of the sandbox's accounts for good, before live payments
+  close <account id> [--confirm]            lists what is open in the account of a merchant who leaves; with --confirm, ends its
+                                            keys, sessions and webhooks, and says what remains until when
   public-key-may <account id> NOTHING|SESSIONS|PAYMENTS
                                             sets what the public key may do without the secret: nothing; pay and read open
                                             checkout sessions (the default); or also start redirects of any amount
@@ -327,6 +340,8 @@ export const run = createCommand(USAGE, main, (error) => {
 /** A command's database transaction, which commits the changes together with their audit log entries. */
 type Session = {
   readonly queries: Queries;
+  /** For a command whose steps are commits of their own. */
+  readonly database: Database;
   readonly audit: (entry: Pick<AuditedAction, 'accountId' | 'subject' | 'detail'>) => Promise<void>;
 };
 

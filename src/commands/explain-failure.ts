@@ -2,6 +2,7 @@ import { describeError } from '#src/api/describe-error.ts';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import { UnknownFormatError } from '#src/catalogue/publish-catalogue.ts';
 import { ConfigError } from '#src/config.ts';
+import { SettlementFileError } from '#src/connectors/port/settlement-line.ts';
 import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts';
 import {
   DatabaseUnavailableError,
@@ -45,6 +46,7 @@ const IN_THEIR_OWN_WORDS = [
   DistributionError,
   InstallationKeysError,
   PoolerError,
+  SettlementFileError,
 ];
 
 /** Explains why the operating system refused to listen. */

@@ -11,8 +11,9 @@ import { installationKeys } from '#src/vault/key-file.ts';
 import { validate } from '#src/wire/validate.ts';
 import { actorOf } from './actor.ts';
 import type { CommandStorage } from './command-database.ts';
-import { type CommandIo, UsageError } from './command-line.ts';
+import type { CommandIo } from './command-line.ts';
 import { credentialsHere, optionsHere } from './open-here.ts';
+import { readInput } from './read-input.ts';
 
 /** A secret to store, as on the command line. */
 export type NamedSecret = {
@@ -35,7 +36,7 @@ export async function storeSecretHere(
   secret: NamedSecret,
 ): Promise<number> {
   const { keepPreviousS, ...named } = secret;
-  const value = await readValue(stdin);
+  const value = await readInput(stdin, 'the value of the secret', MAX_BYTES);
   const request = create(SetConnectionSecretRequestSchema, {
     ...named,
     value,
@@ -69,20 +70,5 @@ function depsHere(config: Config, { database, dataDir }: CommandStorage): Secret
   };
 }
 
+/** Maximum length of a secret. */
 const MAX_BYTES = 64 * 1024;
-
-/** Reads all of standard input, without the line's end. */
-async function readValue(stdin: CommandIo['stdin']): Promise<string> {
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of stdin ?? []) {
-    parts.push(Buffer.from(part));
-    bytes += part.length;
-    if (bytes > MAX_BYTES) throw new UsageError('The value on standard input is too long.');
-  }
-  const value = Buffer.concat(parts)
-    .toString('utf8')
-    .replace(/\r?\n$/, '');
-  if (value === '') throw new UsageError('The value of the secret is read from standard input.');
-  return value;
-}

@@ -1,6 +1,9 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { CustomerSchema } from '#gen/payments/v1/customer_service_pb.js';
-import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
+import {
+  type StoredPaymentMethod,
+  StoredPaymentMethodSchema,
+} from '#gen/payments/v1/payment_method_service_pb.js';
 import { eraseCustomer } from '#src/store/tables/customers.ts';
 import { keepResponse, lockResponsesOf } from '#src/store/tables/replayed-calls.ts';
 import { eraseMethods } from '#src/store/tables/stored-methods.ts';
@@ -44,8 +47,12 @@ const ERASERS: Readonly<Record<string, (response: Uint8Array) => Uint8Array>> = 
     return toBinary(CustomerSchema, create(CustomerSchema, { id, accountId, createdAt, updatedAt }));
   },
   EnrollPaymentMethod(response) {
-    const method = fromBinary(StoredPaymentMethodSchema, response);
-    const left = { ...method, name: method.type, cardData: undefined, redirectUrl: '' };
-    return toBinary(StoredPaymentMethodSchema, left);
+    return toBinary(StoredPaymentMethodSchema, erasedMethod(fromBinary(StoredPaymentMethodSchema, response)));
   },
 };
+
+/** Returns a stored method as shown to merchants, without the payer's data. */
+export function erasedMethod(method: StoredPaymentMethod): StoredPaymentMethod {
+  const { cardData: _, ...left } = method;
+  return { ...left, name: method.type, redirectUrl: '' };
+}

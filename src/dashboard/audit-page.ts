@@ -26,12 +26,13 @@ export async function auditPage(database: Database, visit: Visit): Promise<Page>
 <form class="card filters" method="get" action="${DASHBOARD}/audit">
 <div class="grow"><label for="account">Scope</label><select id="account" name="account">${option(INSTALLATION, 'The installation: sign-ins, settings', accountId)}${accounts.map(({ id, name }) => option(id, shortened(name, 60), accountId))}</select></div>
 <div><button>Show</button></div></form>
-${table(shown)}
+${actionsTable(shown)}
 ${last ? html`<nav class="pages" aria-label="Pages"><a class="button quiet" href="${DASHBOARD}/audit?${String(query({ before: last.id }))}">Older</a></nav>` : NOTHING}`;
   return { title: 'Audit log', section: '/audit', content };
 }
 
-function table(entries: readonly AuditEntry[]): Html {
+/** Renders actions as a table, in their order. */
+export function actionsTable(entries: readonly AuditEntry[]): Html {
   if (entries.length === 0) return html`<p class="card">No actions yet.</p>`;
   return html`<div class="card scroll" tabindex="0"><table class="lines"><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Operator</th><th scope="col">Action</th><th scope="col">Object</th><th scope="col">Details</th></tr></thead><tbody>${entries.map((one) => html`<tr><td class="nowrap">${time(one.at)}</td><td>${one.actor}</td><th scope="row">${one.action}</th><td>${subject(one)}</td><td>${one.detail}</td></tr>`)}</tbody></table></div>`;
 }

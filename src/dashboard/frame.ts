@@ -43,7 +43,10 @@ export const FRAME_HEADERS: Readonly<Record<string, string>> = {
 
 const SECTIONS = [
   ['', 'Overview'],
+  ['/figures', 'Figures'],
   ['/payments', 'Payments'],
+  ['/disputes', 'Disputes'],
+  ['/export', 'Export'],
   ['/catalogue', 'Catalogue'],
   ['/route', 'Route'],
   ['/audit', 'Audit'],

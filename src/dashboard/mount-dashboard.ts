@@ -6,6 +6,7 @@ import { unaskableOf } from '#src/payments/check/open-outcomes.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { countOpenAttempts } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
+import { listAccountNames } from '#src/store/tables/accounts.ts';
 import { addFailedSignIns, INSTALLATION, recordAction } from '#src/store/tables/audit-log.ts';
 import {
   countPendingDeliveries,
@@ -21,12 +22,16 @@ import type { ConfigurationPageDeps } from './configuration.ts';
 import { CONNECTION_PATH } from './connection-editor.ts';
 import { connectionPage, deleteSecret, submittedConnection } from './connection-page.ts';
 import { DELETE_SECRET_PATH } from './connection-state.ts';
+import { disputePage, saveNote } from './dispute-page.ts';
+import { disputesPage, openDisputes } from './disputes-page.ts';
 import { editorPage, submittedPage } from './editor.ts';
+import { type ExportPageDeps, exportPage, mountExportFiles } from './export-page.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';
+import { figuresPage } from './figures-page.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS, missingNodes } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
 import { act, deliverAgain, type PaymentPageDeps, paymentById, paymentPage } from './payment-actions.ts';
-import { paymentsPage, type SearchDeps } from './payments-page.ts';
+import { payerPage, paymentsPage, type SearchDeps } from './payments-page.ts';
 import { previewOfButton, publishPreviewed } from './preview-page.ts';
 import { ROUTE_EDITOR } from './route-editor.ts';
 import { explainedRoute, type RoutePageDeps, routeForm } from './route-page.ts';
@@ -56,6 +61,7 @@ const MAX_AT_ONCE = 12;
 export type DashboardDeps = PaymentPageDeps &
   Pick<RoutePageDeps, 'explain'> &
   SearchDeps &
+  ExportPageDeps &
   ConfigurationPageDeps &
   AddressShare & {
     readonly keys: OperatorKeys;
@@ -81,6 +87,11 @@ export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void 
       limitAtOnce(signedIn, MAX_AT_ONCE, deps);
       mountVisits(visits(signedIn, sessions, cookie, deps.clientAddress), deps);
     });
+    // A file takes minutes, and must leave room for pages.
+    scope.register(async (files) => {
+      limitAtOnce(files, MAX_AT_ONCE, deps);
+      mountExportFiles(visits(files, sessions, cookie, deps.clientAddress), deps);
+    });
   });
 }
 
@@ -88,6 +99,9 @@ export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void 
 function mountVisits(pages: ReturnType<typeof visits>, deps: DashboardDeps): void {
   pages.get('', () => overview(deps));
   pages.get('/payments', (visit) => paymentsPage(deps, visit));
+  pages.get('/figures', (visit) => figuresPage(deps.database, visit));
+  pages.get('/export', (visit) => exportPage(deps, visit));
+  pages.post('/payments', 'read', (visit) => payerPage(deps, visit));
   pages.get('/payments/:payment', (visit) => paymentById(deps.database, visit));
   pages.get('/payments/:account/:payment', (visit) => paymentPage(deps, visit));
   for (const action of ['capture', 'cancel', 'refund'] as const) {
@@ -100,6 +114,9 @@ function mountVisits(pages: ReturnType<typeof visits>, deps: DashboardDeps): voi
   pages.post('/webhooks/:account/:webhook/redeliver-failed', 'operate', (visit) =>
     deliverFailedAgain(deps.webhooks, visit),
   );
+  pages.get('/disputes', () => disputesPage(deps.database));
+  pages.get('/disputes/:account/:dispute', (visit) => disputePage(deps.database, visit));
+  pages.post('/disputes/:account/:dispute/note', 'operate', (visit) => saveNote(deps.database, visit));
   const routes = { ...deps, catalogue: () => deps.opened().catalogue };
   pages.get('/route', (visit) => routeForm(routes, visit));
   pages.post('/route', 'read', (visit) => explainedRoute(routes, visit));
@@ -220,13 +237,15 @@ const MAX_OPEN_SHOWN = 10;
 const MAX_COUNTED = 10_000;
 
 async function overview({ database, opened, connections }: DashboardDeps): Promise<Page> {
-  const [recent, records, openAttempts, open, webhooks, pending] = await Promise.all([
+  const [recent, records, openAttempts, open, webhooks, pending, disputes, accounts] = await Promise.all([
     countRecentAttempts(database),
     listRecentRecords(database),
     listOldestOpenAttempts(database, MAX_OPEN_SHOWN),
     countOpenAttempts(database, MAX_COUNTED),
     listTroubledWebhooks(database, MAX_OPEN_SHOWN),
     countPendingDeliveries(database, MAX_COUNTED + 1),
+    openDisputes(database),
+    listAccountNames(database, 2),
   ]);
   const { catalogue, health } = opened();
   const circuits = catalogue.connections.flatMap(({ id, name }) => {
@@ -244,9 +263,11 @@ async function overview({ database, opened, connections }: DashboardDeps): Promi
     openAttempts,
     unaskable: unaskableOf(open, connections()),
     webhooks,
+    disputes,
     pending: { count: Math.min(pending, MAX_COUNTED), isMore: pending > MAX_COUNTED },
     missing: missingNodes(database),
     now: new Date(),
+    account: accounts.length === 1 ? (accounts[0]?.id ?? '') : '',
   });
   return { title: 'Overview', section: '', content };
 }

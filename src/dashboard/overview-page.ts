@@ -1,5 +1,6 @@
 import { type Payment, type Transaction, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { UnaskableOutcomes } from '#src/payments/check/open-outcomes.ts';
+import type { StoredDispute } from '#src/store/tables/disputes.ts';
 import {
   MAX_RECENT_ATTEMPTS,
   MAX_RECENT_PAYMENTS,
@@ -8,7 +9,9 @@ import {
   type TroubledWebhook,
 } from '#src/store/tables/open-work.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { groupOf, MAX_OPEN_DISPUTES } from './disputes-page.ts';
 import { DASHBOARD } from './frame.ts';
+import { addressOf, type Search } from './search-form.ts';
 import { badge, count, duration, percent, shortened, time } from './show.ts';
 import { stateOf, webhookAddress } from './webhook-page.ts';
 
@@ -24,11 +27,15 @@ export type Overview = {
   /** Unknown outcomes that this replica cannot look up. */
   readonly unaskable: readonly UnaskableOutcomes[];
   readonly webhooks: readonly TroubledWebhook[];
+  /** Open disputes, at most MAX_OPEN_DISPUTES. */
+  readonly disputes: readonly Pick<StoredDispute, 'status' | 'respondBy'>[];
   /** Number of deliveries still due; `isMore` is true if there are more than `count`. */
   readonly pending: { readonly count: number; readonly isMore: boolean };
   /** Says which accounts are missing, because their database node does not work. */
   readonly missing: readonly string[];
   readonly now: Date;
+  /** The only account, which links to searches name; '' if there are several. */
+  readonly account: string;
 };
 
 /** Results of attempts. */
@@ -58,31 +65,47 @@ export function overviewPage(overview: Overview): Html {
   const latest = payments.length < MAX_RECENT_PAYMENTS ? '' : `of the latest ${MAX_RECENT_PAYMENTS} payments`;
   const byConnection = talliesOf(recent);
   const all = sumOf([...byConnection.values()]);
+  const link = searchesOf(overview);
   const broken = circuits.filter(({ state }) => state === 'OPEN' || state === 'HALF_OPEN');
   return html`<div data-live>
 <div class="heading"><h1>Overview</h1>
 <p class="quiet">As of ${time(now)} UTC</p></div>
 ${alarms(overview, broken)}
 <div class="tiles">
-${tile('Attempts', count(total(all)), spanOf(recent, all))}
-${tile('Approved', percent(all.approved, decided(all)), `${count(all.approved)} of ${count(decided(all))}`)}
-${tile('Unknown outcomes', count(open.count), open.count > 0 ? `oldest ${duration(open.oldestS)}` : 'none open', open.count > 0 ? 'open' : '')}
+${tile('Attempts', linked(count(total(all)), link({})), spanOf(recent, all))}
+${tile('Approved', linked(percent(all.approved, decided(all)), link({ status: 'SUCCEEDED' })), `${count(all.approved)} of ${count(decided(all))}`)}
+${tile('Unknown outcomes', linked(count(open.count), addressOf({ unknown: '1' })), open.count > 0 ? `oldest ${duration(open.oldestS)}` : 'none open', open.count > 0 ? 'open' : '')}
 ${tile('Circuits open', String(broken.length), `of ${circuits.length} guarded`, broken.length > 0 ? 'bad' : '')}
+${disputeTile(overview)}
 ${tile('Webhooks to deliver', `${count(overview.pending.count)}${overview.pending.isMore ? '+' : ''}`, 'waiting or due for a retry')}
 </div>
 <div class="columns">
-${rates('Approval by connection', 'Connection', byConnection)}
-${rates(`Approval by brand ${latest}`, 'Brand or wallet', talliesBy(payments, brandOf))}
+${rates('Approval by connection', 'Connection', byConnection, (connection) => link({ connection }))}
+${rates(`Approval by brand ${latest}`, 'Brand or wallet', talliesBy(payments, brandOf), (brand) => link(isBrand(payments, brand) ? { brand } : { method: brand }))}
 ${rates(
   `Approval by country ${latest}`,
   'Country',
   talliesBy(payments, ({ country }) => country),
+  (country) => link({ country }),
 )}
-${declines(`Declines by reason ${latest}`, payments)}
+${declines(`Declines by reason ${latest}`, payments, (code) => link({ code }))}
 ${circuitTable(circuits)}
 ${openOutcomes(overview.openAttempts)}
 ${webhookTable(overview.webhooks)}
 </div></div>`;
+}
+
+/** Returns a link to a search. */
+type Link = (search: Partial<Search>) => string;
+
+/** Returns links to searches for payments of the last hour, which the figures are about. */
+function searchesOf({ now, account }: Overview): Link {
+  const from = new Date(now.getTime() - 3_600_000).toISOString().slice(0, 16);
+  return (search) => addressOf({ ...search, account, from });
+}
+
+function linked(text: string, address: string): Html {
+  return html`<a href="${address}">${text}</a>`;
 }
 
 function alarms({ missing, unaskable, webhooks }: Overview, broken: Overview['circuits']): Html {
@@ -102,21 +125,43 @@ function alarms({ missing, unaskable, webhooks }: Overview, broken: Overview['ci
   return html`<ul class="alarms">${told.slice(0, MAX_ROWS).map((text) => html`<li>${text}</li>`)}</ul>`;
 }
 
-function tile(name: string, value: string, more: string, tone = ''): Html {
+/** Counts the disputes that need a response, and says which are urgent. */
+function disputeTile({ disputes, now }: Overview): Html {
+  const of = (group: ReturnType<typeof groupOf>) =>
+    disputes.filter((one) => groupOf(one, now) === group).length;
+  const [unknown, overdue, soon] = [of('unknown'), of('overdue'), of('soon')];
+  const due = unknown + overdue + soon + of('later');
+  const told = [
+    overdue > 0 && `${overdue} overdue`,
+    soon > 0 && `${soon} within 7 days`,
+    unknown > 0 && `${unknown} without a date`,
+  ].filter(Boolean);
+  const more = html`<a href="${DASHBOARD}/disputes">${told.join(', ') || 'none is urgent'}</a>`;
+  const isMore = disputes.length === MAX_OPEN_DISPUTES;
+  const tone = overdue + unknown > 0 ? 'bad' : soon > 0 ? 'open' : '';
+  return tile('Disputes to answer', `${count(due)}${isMore ? '+' : ''}`, more, tone);
+}
+
+function tile(name: string, value: string | Html, more: string | Html, tone = ''): Html {
   return html`<div class="tile ${tone}"><p class="name">${name}</p><p class="value">${value}</p><p class="quiet">${more}</p></div>`;
 }
 
-function rates(title: string, name: string, by: ReadonlyMap<string, Tally>): Html {
+function rates(
+  title: string,
+  name: string,
+  by: ReadonlyMap<string, Tally>,
+  linkOf: (key: string) => string,
+): Html {
   const rows = [...by].sort(([, a], [, b]) => total(b) - total(a)).slice(0, MAX_ROWS);
   return html`<section class="card"><h2>${title}</h2>${
     rows.length === 0
       ? EMPTY
-      : html`<table><thead><tr><th scope="col">${name}</th><th scope="col" class="number">Attempts</th><th scope="col" class="number">Approved</th><th scope="col" class="number">Not sent<br>or expired</th><th scope="col" class="wide">Shares</th></tr></thead><tbody>${rows.map(([key, tally]) => rateRow(key, tally))}</tbody></table>`
+      : html`<table><thead><tr><th scope="col">${name}</th><th scope="col" class="number">Attempts</th><th scope="col" class="number">Approved</th><th scope="col" class="number">Not sent<br>or expired</th><th scope="col" class="wide">Shares</th></tr></thead><tbody>${rows.map(([key, tally]) => rateRow(key === '' ? 'unknown' : linked(key, linkOf(key)), tally))}</tbody></table>`
   }</section>`;
 }
 
-function rateRow(key: string, tally: Tally): Html {
-  return html`<tr><th scope="row">${key || 'unknown'}</th><td class="number">${count(total(tally))}</td><td class="number">${percent(tally.approved, decided(tally))}</td><td class="number">${count(tally.failed)}</td><td class="wide">${bar(tally)}</td></tr>`;
+function rateRow(key: string | Html, tally: Tally): Html {
+  return html`<tr><th scope="row">${key}</th><td class="number">${count(total(tally))}</td><td class="number">${percent(tally.approved, decided(tally))}</td><td class="number">${count(tally.failed)}</td><td class="wide">${bar(tally)}</td></tr>`;
 }
 
 const BAR = 120;
@@ -134,7 +179,7 @@ function bar(tally: Tally): Html {
   return html`<svg class="bar" viewBox="0 0 ${BAR} 8" preserveAspectRatio="none" aria-hidden="true">${pieces}</svg>`;
 }
 
-function declines(title: string, payments: readonly Payment[]): Html {
+function declines(title: string, payments: readonly Payment[], linkOf: (code: string) => string): Html {
   const by = new Map<string, number>();
   for (const { status, responseCode: code } of payments.flatMap(attemptsOf)) {
     if (status === Transaction_Status.DECLINED) by.set(code, (by.get(code) ?? 0) + 1);
@@ -144,7 +189,7 @@ function declines(title: string, payments: readonly Payment[]): Html {
   return html`<section class="card"><h2>${title}</h2>${
     rows.length === 0
       ? EMPTY
-      : html`<table><thead><tr><th scope="col">Reason</th><th scope="col" class="number">Declines</th><th scope="col" class="number">Share</th></tr></thead><tbody>${rows.map(([code, n]) => html`<tr><th scope="row">${code.replaceAll('_', ' ')}</th><td class="number">${count(n)}</td><td class="number">${percent(n, all)}</td></tr>`)}</tbody></table>`
+      : html`<table><thead><tr><th scope="col">Reason</th><th scope="col" class="number">Declines</th><th scope="col" class="number">Share</th></tr></thead><tbody>${rows.map(([code, n]) => html`<tr><th scope="row">${linked(code.replaceAll('_', ' '), linkOf(code))}</th><td class="number">${count(n)}</td><td class="number">${percent(n, all)}</td></tr>`)}</tbody></table>`
   }</section>`;
 }
 
@@ -199,11 +244,17 @@ function attemptsOf({ transactionsHistory }: Payment): Transaction[] {
   return transactionsHistory.filter(({ parentTransactionId }) => parentTransactionId === '');
 }
 
-function brandOf({ paymentMethod }: Payment): string {
-  const kind = paymentMethod?.paymentMethodDetail?.kind;
-  const brand = kind?.case === 'card' ? kind.value.cardData?.brand : undefined;
-  return brand || (paymentMethod?.type ?? '');
+function brandOf(payment: Payment): string {
+  return cardBrandOf(payment) || (payment.paymentMethod?.type ?? '');
 }
+
+function cardBrandOf({ paymentMethod }: Payment): string {
+  const kind = paymentMethod?.paymentMethodDetail?.kind;
+  return (kind?.case === 'card' && kind.value.cardData?.brand) || '';
+}
+
+const isBrand = (payments: readonly Payment[], name: string) =>
+  payments.some((payment) => cardBrandOf(payment) === name);
 
 const RESULTS: Readonly<Record<string, keyof Tally>> = {
   SUCCEEDED: 'approved',

@@ -22,6 +22,7 @@ import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { findAccount } from '#src/store/tables/accounts.ts';
 import { recordAction } from '#src/store/tables/audit-log.ts';
+import { listDisputes, MAX_DISPUTES } from '#src/store/tables/disputes.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { readPaymentStory } from '#src/store/tables/payment-story.ts';
 import { findPaymentsById } from '#src/store/tables/search-payments.ts';
@@ -48,6 +49,8 @@ export type PaymentPageDeps = {
 const validCapture = requireValidOf(CapturePaymentRequestSchema);
 const validCancel = requireValidOf(CancelPaymentRequestSchema);
 const validRefund = requireValidOf(RefundPaymentRequestSchema);
+
+const EVERY_DISPUTE = { status: undefined, from: undefined, before: undefined };
 
 /** Leaves room for the key in an entry of the audit log. */
 const MAX_DETAIL = 700;
@@ -116,6 +119,12 @@ async function show(
       explained,
       session: visit.session,
       refused: options.refused,
+      disputes: await listDisputes(
+        database,
+        { ...EVERY_DISPUTE, accountId, paymentId },
+        undefined,
+        MAX_DISPUTES,
+      ),
     },
     message(payment),
   );

@@ -13,6 +13,7 @@ import { isSentKey, sentIdempotencyKey } from '#src/payments/keys/key.ts';
 import { MADE_AT_PROVIDER } from '#src/payments/model/external.ts';
 import { isOperation } from '#src/payments/model/state.ts';
 import { ServiceError } from '#src/service-error.ts';
+import type { StoredDispute } from '#src/store/tables/disputes.ts';
 import type {
   StoredStory,
   ToldAction,
@@ -21,6 +22,7 @@ import type {
   TransactionState,
 } from '#src/store/tables/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { disputesOfPayment } from './disputes-page.ts';
 import type { PaymentWay } from './explain-payment.ts';
 import { explanation, versionLink } from './explanation.ts';
 import { DASHBOARD } from './frame.ts';
@@ -39,6 +41,7 @@ type PaymentView = {
   readonly explained: PaymentWay;
   readonly session: Session;
   readonly refused: Refused | undefined;
+  readonly disputes: readonly StoredDispute[];
 };
 
 /** Limit on the rows of metadata shown. */
@@ -72,6 +75,7 @@ ${facts([
 <section class="card"><h2>Why this route</h2>${why(view)}</section>
 </div><div>
 ${actionForms(view)}
+${disputesOfPayment(view.disputes)}
 ${shownToPayer(payment, view.story)}
 <section class="card"><h2>Payer</h2>${payer(view)}</section>
 <section class="card"><h2>Details</h2>${details(view)}</section>

@@ -1,207 +1,147 @@
 import { Payment_Status, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
-import { firstTime, timeAfter } from '#src/payments/read/list-payments.ts';
-import { pageToken, readPageToken } from '#src/payments/read/page-token.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { Database } from '#src/store/engine/database.ts';
-import { isTimeout } from '#src/store/engine/database-error.ts';
+import { takeByAccount } from '#src/store/engine/rows.ts';
 import { listAccountNames } from '#src/store/tables/accounts.ts';
-import {
-  type FoundPayment,
-  findPaymentsById,
-  findPaymentsByReference,
-  MAX_FOUND,
-  type PaymentSearch,
-  searchPayments,
-} from '#src/store/tables/search-payments.ts';
-import { isUuid } from '#src/store/tables/stored-objects.ts';
+import { recordAction } from '#src/store/tables/audit-log.ts';
+import { findPossibleDuplicates } from '#src/store/tables/look-through-payments.ts';
+import type { FoundPayment } from '#src/store/tables/search-payments.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { exportLink } from './export-link.ts';
+import { type FindDeps, type Found, findSearched, NONE } from './find-searched.ts';
 import { DASHBOARD, missingNodes, notice } from './frame.ts';
-import { badge, money, option, shortened, time } from './show.ts';
+import {
+  addressOf,
+  type Choices,
+  elsewhere,
+  MAX_ACCOUNTS,
+  type Payer,
+  payerForm,
+  payerPageForm,
+  readSearch,
+  type Search,
+  searchForm,
+} from './search-form.ts';
+import { badge, count, money, shortened, time } from './show.ts';
 import type { Page, Visit } from './visit.ts';
 
 /** Dependencies of the search. */
-export type SearchDeps = {
-  readonly database: Database;
-  /** Key that authenticates page tokens. */
-  readonly pageTokenKey: Uint8Array;
-  /** Connections whose references are searched. */
-  readonly connectionIds: () => readonly string[];
+export type SearchDeps = FindDeps & {
   /** The types of payment methods in the catalogue. */
   readonly methodTypes: () => readonly string[];
 };
 
-/** The search, as entered in the form. */
-type Search = {
-  readonly text: string;
-  readonly by: string;
-  readonly status: string;
-  /** payment_method.type. */
-  readonly method: string;
-  readonly account: string;
-  readonly from: string;
-  readonly to: string;
+/** The contents of the page: the search, its result, and where its pages go on. */
+type Shown = {
+  readonly search: Search;
+  readonly payer: Payer;
+  readonly choices: Choices;
+  readonly found: Found;
+  readonly isLater: boolean;
 };
 
-type Accounts = Awaited<ReturnType<typeof listAccountNames>>;
-type Found = { readonly payments: readonly FoundPayment[]; readonly next: string };
-
-const BY = [
-  ['order', 'Order'],
-  ['reference', 'Reference, ours or the provider’s'],
-  ['last_four', 'Card’s last four'],
-  ['id', 'Payment or transaction id'],
-] as const;
-const STATUSES = Object.keys(Payment_Status).filter(
-  (name) => /^[A-Z]/.test(name) && name !== 'STATUS_UNSPECIFIED',
-);
-const PAGE_SIZE = MAX_FOUND - 1;
-/** Maximum number of accounts that one search covers. If there are more, the operator has to choose one. */
-const MAX_ACCOUNTS = 1_000;
+const NOBODY: Payer = { email: '', documentType: '', documentNumber: '' };
 
 /** The search page for payments. */
 export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page> {
-  const accounts = await listAccountNames(deps.database, MAX_ACCOUNTS + 1);
-  const requested: Search = {
-    text: visit.query('text'),
-    by: visit.query('by') || 'order',
-    status: visit.query('status'),
-    method: visit.query('method'),
-    account: visit.query('account'),
-    from: visit.query('from'),
-    to: visit.query('to'),
+  return searched(deps, visit, { search: readSearch(visit.query), payer: NOBODY, page: visit.query('page') });
+}
+
+/**
+ * The search page for a payer's payments. The payer's data comes in the body and stays out of the audit log, which has the
+ * account, the kind of data and the number of payments found.
+ */
+export async function payerPage(deps: SearchDeps, visit: Visit): Promise<Page> {
+  const payer = {
+    email: visit.form('payer_email'),
+    documentType: visit.form('document_type'),
+    documentNumber: visit.form('document_number'),
   };
-  let found: Found = { payments: [], next: '' };
+  return searched(deps, visit, { search: readSearch(visit.form), payer, page: visit.form('page') });
+}
+
+async function searched(
+  deps: SearchDeps,
+  visit: Visit,
+  { search, payer, page }: { readonly search: Search; readonly payer: Payer; readonly page: string },
+): Promise<Page> {
+  const { database } = deps;
+  const accounts = await listAccountNames(database, MAX_ACCOUNTS + 1);
+  const { formToken } = visit.session;
+  const choices = {
+    accounts,
+    methodTypes: deps.methodTypes(),
+    connectionIds: deps.connectionIds(),
+    formToken,
+  };
+  let found = NONE;
   let refusal: string | undefined;
   try {
-    found = await find(deps, requested, accounts, visit.query('page'));
+    found = await findSearched(deps, search, { payer, accountIds: accounts.map(({ id }) => id), page });
   } catch (error) {
     if (!(error instanceof ServiceError) || error.reason !== 'INVALID_PARAMETERS') throw error;
     refusal = error.message;
   }
-  const content = html`<div class="heading"><h1>Payments</h1></div>
-${missingNodes(deps.database).map((text) => notice('refused', text))}
-${searchForm(requested, accounts, deps.methodTypes())}
-${refusal === undefined ? table(requested, found, accounts) : notice('refused', refusal)}
-${pages(requested, found, visit.query('page') !== '')}`;
+  if (refusal === undefined) await recordSearch(deps, visit, { search, payer, found });
+  const shown = { search, payer, choices, found, isLater: page !== '' };
+  const content = html`<div class="heading"><h1>Payments</h1>${payer === NOBODY ? exportLink(search) : NOTHING}</div>
+${missingNodes(database).map((text) => notice('refused', text))}
+${searchForm(search, choices)}
+${payerForm(search, payer, choices)}
+${refusal === undefined ? html`${lookedAt(found)}${table(shown, await duplicatesOf(deps, found))}` : notice('refused', refusal)}
+${pages(shown)}`;
   return { title: 'Payments', section: '/payments', content, status: refusal === undefined ? 200 : 400 };
 }
 
-async function find(deps: SearchDeps, requested: Search, accounts: Accounts, page: string): Promise<Found> {
-  const { text, by, status, method, account } = requested;
-  if (isUuid(text)) {
-    const named = oneOf(await findOrRefuse(findPaymentsById(deps.database, text)));
-    // Merchants' orders and references may be UUIDs too.
-    if (by === 'id' || named.payments.length > 0) return named;
+async function recordSearch(
+  { database }: SearchDeps,
+  { actor }: Visit,
+  { search, payer, found }: Pick<Shown, 'search' | 'payer' | 'found'>,
+): Promise<void> {
+  const kinds = [payer.email && 'e-mail', payer.documentNumber && 'document'].filter(Boolean);
+  if (kinds.length === 0) return;
+  const detail = `by ${kinds.join(' and ')}: ${found.payments.length}${found.next === '' ? '' : ' or more'} found`;
+  await recordAction(database, { accountId: search.account, actor, action: 'search-payer', detail });
+}
+
+/** Returns the ids of the possible duplicates of each payment found. */
+async function duplicatesOf({ database }: SearchDeps, { payments }: Found): Promise<Duplicates> {
+  const found = await takeByAccount(payments, async (accountId, own) => [
+    ...(await findPossibleDuplicates(
+      database,
+      accountId,
+      own.map(({ id }) => id),
+    )),
+  ]);
+  return new Map(found);
+}
+
+type Duplicates = ReadonlyMap<string, readonly string[]>;
+
+function lookedAt(found: Found): Html {
+  if (found.lookedAt === 0) return NOTHING;
+  const how =
+    found.next === ''
+      ? 'Choose an account or a shorter period to see the rest.'
+      : '“Older” continues after them.';
+  return notice('done', `The first ${count(found.lookedAt)} were looked at. ${how}`);
+}
+
+function table({ search, payer, choices, found }: Shown, duplicates: Duplicates): Html {
+  const { payments } = found;
+  if (payments.length === 0) {
+    const others = payer === NOBODY ? elsewhere(search) : NOTHING;
+    return html`<p class="card">No payments found.${others}</p>`;
   }
-  if (by === 'id' && text !== '') throw refuse('a payment or transaction id must be a UUID');
-  if (account !== '' && !isUuid(account)) throw refuse('an account’s id must be a UUID');
-  if (account === '' && accounts.length > MAX_ACCOUNTS) {
-    throw refuse(`there are more than ${MAX_ACCOUNTS} accounts: choose one, or search by id`);
-  }
-  const accountIds = account === '' ? accounts.map(({ id }) => id) : [account];
-  if (by === 'last_four' && text !== '' && !isLastFour(text))
-    throw refuse('the last four digits of a card must be four digits');
-  const search: PaymentSearch = {
-    accountIds,
-    merchantOrderId: by === 'order' && text !== '' ? text : undefined,
-    cardLastFour: by === 'last_four' && text !== '' ? text : undefined,
-    methodType: method || undefined,
-    status: STATUSES.includes(status) ? status : undefined,
-    from: firstTime('from', minute(requested.from, ':00Z')),
-    before: timeAfter('to', minute(requested.to, ':59.999999Z')),
-  };
-  if (by === 'reference' && text !== '') {
-    return oneOf(
-      await findOrRefuse(findPaymentsByReference(deps.database, search, deps.connectionIds(), text)),
-    );
-  }
-  // Bound to the choice (all accounts or one) rather than to a list, so that the token stays valid when an account is
-  // added.
-  const bound = { ...search, accountIds: account };
-  const after = page === '' ? undefined : readPageToken(deps.pageTokenKey, bound, page);
-  const payments = await findOrRefuse(searchPayments(deps.database, search, after));
-  const last = payments[PAGE_SIZE - 1];
-  const next = last && payments.length > PAGE_SIZE ? pageToken(deps.pageTokenKey, bound, last) : '';
-  return { payments: payments.slice(0, PAGE_SIZE), next };
-}
-
-function oneOf(payments: readonly FoundPayment[]): Found {
-  return { payments: payments.slice(0, PAGE_SIZE), next: '' };
-}
-
-async function findOrRefuse(search: Promise<FoundPayment[]>): Promise<FoundPayment[]> {
-  return search.catch((error) => {
-    if (isTimeout(error)) throw refuse('the search took too long: choose an account or a shorter period');
-    throw error;
-  });
-}
-
-/** Adds seconds to a time from a form, such as 2026-01-31T09:08. Returns any other text unchanged. */
-function minute(text: string, seconds: string): string {
-  return /T\d\d:\d\d$/.test(text) ? text + seconds : text;
-}
-
-function refuse(message: string): ServiceError {
-  return new ServiceError('INVALID_PARAMETERS', message);
-}
-
-function searchForm(requested: Search, accounts: Accounts, types: readonly string[]): Html {
-  // A type that has left the catalogue stays chosen.
-  const methods = new Set([...types, requested.method].filter(Boolean));
-  return html`<form class="card filters" method="get" action="${DASHBOARD}/payments" role="search">
-<div class="grow"><label for="text">Search for</label><input id="text" name="text" type="search" value="${requested.text}" maxlength="255" autocomplete="off" spellcheck="false"></div>
-<div><label for="by">In</label><select id="by" name="by">${BY.map(([value, name]) => option(value, name, requested.by))}</select></div>
-<div><label for="status">Status</label><select id="status" name="status">${option('', 'Any', requested.status)}${STATUSES.map((name) => option(name, name.replaceAll('_', ' '), requested.status))}</select></div>
-<div><label for="method">Method</label><select id="method" name="method">${option('', 'Any', requested.method)}${[...methods].map((name) => option(name, shortened(name.replaceAll('_', ' '), 60), requested.method))}</select></div>
-<div><label for="account">Account</label>${accountField(requested.account, accounts)}</div>
-<div class="moment"><label for="from">From (UTC)</label><input id="from" name="from" type="datetime-local" value="${requested.from}"></div>
-<div class="moment"><label for="to">To (UTC)</label><input id="to" name="to" type="datetime-local" value="${requested.to}"></div>
-<div><button>Search</button></div>
-</form>`;
-}
-
-function accountField(chosen: string, accounts: Accounts): Html {
-  if (accounts.length > MAX_ACCOUNTS) {
-    return html`<input id="account" name="account" value="${chosen}" maxlength="36" placeholder="its id">`;
-  }
-  const options = accounts.map(({ id, name }) => option(id, shortened(name, 60), chosen));
-  return html`<select id="account" name="account">${option('', 'All', chosen)}${options}</select>`;
-}
-
-function table(requested: Search, { payments }: Found, accounts: Accounts): Html {
-  if (payments.length === 0) return html`<p class="card">No payments found.${elsewhere(requested)}</p>`;
-  const names = new Map(accounts.map(({ id, name }) => [id, name]));
+  const names = new Map(choices.accounts.map(({ id, name }) => [id, name]));
   return html`<div class="card scroll"><table class="stacked"><thead><tr><th scope="col">Payment</th><th scope="col" class="number">Amount</th><th scope="col">Status</th><th scope="col">Method</th><th scope="col">Connection</th><th scope="col">Account</th><th scope="col">Created (UTC)</th></tr></thead>
-<tbody>${payments.map((found) => row(found, names.get(found.accountId) ?? found.accountId))}</tbody></table></div>`;
+<tbody>${payments.map((one) => row(one, names.get(one.accountId) ?? one.accountId, duplicates.get(one.id) ?? []))}</tbody></table></div>`;
 }
 
-/**
- * Offers to search other fields if nothing was found: callers to support do not say which number they are reading out.
- */
-function elsewhere(requested: Search): Html {
-  const canBe = (by: string) =>
-    by !== requested.by && by !== 'id' && (by !== 'last_four' || isLastFour(requested.text));
-  const links = BY.filter(([by]) => requested.text !== '' && canBe(by)).map(
-    ([by, name], i) => html`${i > 0 && ', '}<a href="${addressOf({ ...requested, by })}">${name}</a>`,
-  );
-  return links.length > 0 ? html` Search instead in: ${links}.` : NOTHING;
-}
-
-const isLastFour = (text: string) => /^\d{4}$/.test(text);
-
-/** Returns the URL of a search. @param page the page token, or '' for the first page. */
-function addressOf(requested: Search, page = ''): string {
-  const query = new URLSearchParams(
-    Object.entries({ ...requested, page }).filter(([, value]) => value !== ''),
-  );
-  return `${DASHBOARD}/payments?${query}`;
-}
-
-function row({ id, accountId, record }: FoundPayment, account: string): Html {
+function row({ id, accountId, record }: FoundPayment, account: string, others: readonly string[]): Html {
   const payment = decodeRecord(record);
   const { amount, transactions } = payment;
-  return html`<tr><th scope="row"><a href="${DASHBOARD}/payments/${accountId}/${id}">${shortened(payment.merchantOrderId, 40) || 'no order'}</a><br><code class="quiet">${id}</code></th>
+  return html`<tr><th scope="row"><a href="${DASHBOARD}/payments/${accountId}/${id}">${shortened(payment.merchantOrderId, 40) || 'no order'}</a><br><code class="quiet">${id}</code>${others.length > 0 && html`<br>${duplicateNote(accountId, others)}`}</th>
 <td class="number">${money(amount?.value?.value, amount?.currency ?? '')}</td>
 <td class="nowrap">${badge(Payment_Status[payment.status] ?? '')}</td>
 <td>${shortened(methodOf(payment), 60)}<br><span class="quiet">${categoryOf(payment)}</span></td>
@@ -223,7 +163,17 @@ export function categoryOf({ transactions }: ReturnType<typeof decodeRecord>): s
   return (Transaction_Category[transactions?.category ?? 0] ?? '').toLowerCase().replaceAll('_', ' ');
 }
 
-function pages(requested: Search, { next }: Found, isLater: boolean): Html {
+/** Says that the payer may have paid twice, and links to the other payment. */
+function duplicateNote(accountId: string, [other = '', ...more]: readonly string[]): Html {
+  const title = 'The same payer, order and amount within a day';
+  return html`<a class="badge open" title="${title}" href="${DASHBOARD}/payments/${accountId}/${other}">possible duplicate${more.length > 0 && ` of ${more.length + 1}`}</a>`;
+}
+
+function pages({ search, payer, choices, found: { next }, isLater }: Shown): Html {
   if (next === '' && !isLater) return NOTHING;
-  return html`<nav class="pages" aria-label="Pages">${isLater ? html`<a class="button quiet" href="${addressOf(requested)}">Newest</a>` : NOTHING}${next === '' ? NOTHING : html`<a class="button quiet" href="${addressOf(requested, next)}">Older</a>`}</nav>`;
+  const to = (page: string) =>
+    payer === NOBODY
+      ? html`<a class="button quiet" href="${addressOf(search, page)}">${page === '' ? 'Newest' : 'Older'}</a>`
+      : payerPageForm(search, payer, page, choices.formToken);
+  return html`<nav class="pages" aria-label="Pages">${isLater ? to('') : NOTHING}${next === '' ? NOTHING : to(next)}</nav>`;
 }

@@ -16,6 +16,11 @@ const TONES: Readonly<Record<string, Tone>> = {
   STORED: 'good',
   ADDED: 'good',
   applied: 'good',
+  WON: 'good',
+  LOST: 'bad',
+  NEEDS_RESPONSE: 'bad',
+  UNKNOWN: 'bad',
+  UNDER_REVIEW: 'open',
   DECLINED: 'bad',
   ERROR: 'bad',
   FAILED: 'bad',
@@ -44,6 +49,11 @@ const TONES: Readonly<Record<string, Tone>> = {
 /** Renders a state as a word in its colour. */
 export function badge(state: string): Html {
   return html`<span class="badge ${TONES[state] ?? 'plain'}">${state.replaceAll('_', ' ')}</span>`;
+}
+
+/** Renders the status of a dispute. One that the merchant accepted is lost. */
+export function disputeBadge(status: string): Html {
+  return status === 'ACCEPTED' ? html`<span class="badge bad">ACCEPTED</span>` : badge(status);
 }
 
 /** Formats an amount as "USD 3,000.00" or "JPY 1,200": with the currency code, since many currencies share a symbol. */

@@ -138,6 +138,21 @@ export function visits(
     get(path: string, handle: (visit: Visit) => Promise<Reply>): void {
       scope.get(DASHBOARD + path, { onRequest: open }, respond(handle));
     },
+    /** Mounts a file, which `send` sends as it is written. */
+    download(
+      path: string,
+      send: (request: FastifyRequest, reply: FastifyReply, visit: Visit) => Promise<unknown>,
+    ): void {
+      scope.get(
+        DASHBOARD + path,
+        { onRequest: open, exposeHeadRoute: false },
+        async (request: FastifyRequest, reply: FastifyReply) => {
+          const session = opened.get(request);
+          if (!session) throw new Error('the file was opened without a session');
+          return send(request, reply, visitOf(request, session, clientAddress(request)));
+        },
+      );
+    },
     /** Mounts the target of a form. @param role the role that the operator needs. */
     post(path: string, role: Role, handle: (visit: Visit) => Promise<Reply>, bodyLimit?: number): void {
       const allowed = async (visit: Visit) => {
@@ -166,9 +181,9 @@ export function sendPage(reply: FastifyReply, page: Page, session: Session | und
     .send(framed({ ...page, session }));
 }
 
-/** Returns the URL of the page that contains a form: for an action, the page of its payment, webhook or catalogue. */
+/** Returns the URL of the page that contains a form: for an action, the page of its payment, webhook, dispute or catalogue. */
 function pageOfForm(url: string): string {
-  return /^[^?]*\/(?:(?:payments|webhooks)\/[^/?]+\/[^/?]+|catalogue(?=\/))/.exec(url)?.[0] ?? url;
+  return /^[^?]*\/(?:(?:payments|webhooks|disputes)\/[^/?]+\/[^/?]+|catalogue(?=\/))/.exec(url)?.[0] ?? url;
 }
 
 function comeIn(url: string): Html {

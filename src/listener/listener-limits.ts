@@ -20,7 +20,8 @@ export const LISTENER_LIMITS = {
   receiveTimeoutMs: 30_000,
   /**
    * From a response's first unsent byte until the peer has received all of it. After that, the HTTP/2 stream is reset,
-   * or the HTTP/1.1 connection closed. At 20 KB per second, the largest response (about 300 KB) arrives in time.
+   * or the HTTP/1.1 connection closed. At 20 KB per second, the largest response (about 300 KB) arrives in time. For a
+   * response that is sent in pieces (taken.ts), the time starts again with each piece.
    */
   takeTimeoutMs: 15_000,
   /**

@@ -3,6 +3,7 @@ import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { repeat } from '#src/repeat.ts';
 import type { ListenerLimits } from './listener-limits.ts';
+import { piecesTaken } from './taken.ts';
 
 /** A request and its response, until both have ended. Times are from the peer clock. */
 type Exchange = {
@@ -11,6 +12,8 @@ type Exchange = {
   bodyDueSinceMs: number;
   /** Time since which written bytes have waited for the peer to read them; 0 if there are none. */
   unsentSinceMs: number;
+  /** The pieces of a long response that the peer had taken at the last sweep. */
+  taken: number;
 };
 
 /** An open connection. While its protocol is undecided, it has no session, streams or responses. */
@@ -87,7 +90,7 @@ export function supervise(
 /** Begins an exchange at the current time. */
 export function beginExchange(clock: PeerClock): Exchange {
   const beganAtMs = clock.now();
-  return { beganAtMs, bodyDueSinceMs: beganAtMs, unsentSinceMs: 0 };
+  return { beganAtMs, bodyDueSinceMs: beganAtMs, unsentSinceMs: 0, taken: 0 };
 }
 
 /** Tracks the open streams of an HTTP/2 connection, and ends the connection when it is idle. */
@@ -171,6 +174,7 @@ function sweepStreams(connection: Connection, nowMs: number, limits: ListenerLim
     }
     const isUnsent = isUntaken(stream);
     if (isUnsent) unsentBytes += heldBytes(stream);
+    noteTaken(exchange, piecesTaken(stream));
     if (!isTakenLate(exchange, isUnsent, nowMs, limits) && !isLate) continue;
     // A peer that reads nothing does not read the reset either.
     if (stream.closed) return Number.POSITIVE_INFINITY;
@@ -194,10 +198,18 @@ function sweepResponses(
     const bytes = response.writableLength;
     // The bytes of the response that has the socket are counted with the socket's.
     if (response.socket === null) unsentBytes += bytes;
+    noteTaken(exchange, piecesTaken(response));
     if (isTakenLate(exchange, isPeersTurn && bytes > 0, nowMs, limits)) return Number.POSITIVE_INFINITY;
     isPeersTurn &&= response.writableEnded;
   }
   return unsentBytes;
+}
+
+/** Starts the time again if the peer has taken a piece of a long response since the last sweep. */
+function noteTaken(exchange: Exchange, taken: number): void {
+  if (taken === exchange.taken) return;
+  exchange.taken = taken;
+  exchange.unsentSinceMs = 0;
 }
 
 function isTakenLate(exchange: Exchange, isUnsent: boolean, nowMs: number, limits: ListenerLimits): boolean {

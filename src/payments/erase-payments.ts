@@ -1,5 +1,8 @@
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import { DisputeEventDataSchema } from '#gen/payments/v1/dispute_service_pb.js';
 import type { Database } from '#src/store/engine/database.ts';
 import { type Erase, erasePayments } from '#src/store/engine/erased-payments.ts';
+import type { EraseEvent } from '#src/store/engine/payer-payments.ts';
 import { type Step, sweep } from '#src/store/engine/sweep.ts';
 import { listAccounts } from '#src/store/tables/accounts.ts';
 import type { StoredResponses } from './keys/stored-response.ts';
@@ -26,7 +29,7 @@ export type EraseOptions = {
  */
 export async function eraseOldPayments(database: Database, options: EraseOptions): Promise<number> {
   const { days, response, onStep } = options;
-  const erase = response && eraseBy(response);
+  const erase = response && eraseFrom(response).erase;
   const accounts = await listAccounts(database);
   let due = 0;
   for (const [i, { id }] of accounts.entries()) {
@@ -38,14 +41,27 @@ export async function eraseOldPayments(database: Database, options: EraseOptions
   return due;
 }
 
-function eraseBy(response: StoredResponses['own']): Erase {
+/** Returns the functions that erase the personal data of stored records, responses and events. */
+export function eraseFrom(response: StoredResponses['own']): {
+  readonly erase: Erase;
+  readonly eraseEvent: EraseEvent;
+} {
   const erased = (record: Uint8Array) => encodeRecord(withoutPersonalData(decodeRecord(record)));
-  return {
+  const erase: Erase = {
     payment: ({ record, responseRecord }) => ({
       record: erased(record),
       response,
       responseRecord: responseRecord && erased(responseRecord),
     }),
     operation: ({ responseRecord }) => ({ response, responseRecord: erased(responseRecord) }),
+  };
+  return {
+    erase,
+    eraseEvent({ type, record }) {
+      if (type.startsWith('payment.')) return erased(record);
+      const data = fromBinary(DisputeEventDataSchema, record);
+      const payment = data.payment && { ...withoutPersonalData(data.payment), transactions: undefined };
+      return toBinary(DisputeEventDataSchema, { ...data, payment });
+    },
   };
 }

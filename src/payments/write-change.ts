@@ -1,12 +1,22 @@
+import { create, toBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate, timestampNow } from '@bufbuild/protobuf/wkt';
+import { DisputeEventDataSchema } from '#gen/payments/v1/dispute_service_pb.js';
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
+import { newId } from '#src/new-id.ts';
 import { enrolledByPayment } from '#src/payments/method/stored-method.ts';
 import { setPayerDue } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { type MethodFate, type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
+import {
+  type MethodFate,
+  type StoredChange,
+  type WrittenDispute,
+  writeChange,
+} from '#src/store/engine/write-change.ts';
+import { readDisputesOf } from '#src/store/tables/disputes.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
+import { disputeMessage } from './dispute-message.ts';
 import type { StoredResponses } from './keys/stored-response.ts';
 import { apply, hasFailed, type Report } from './model/apply.ts';
 import { attemptChange, type LastAttempt } from './model/attempt.ts';
@@ -20,6 +30,7 @@ import {
   type Unapplied,
 } from './model/change.ts';
 import { reportOfOwnMoney } from './model/contradiction.ts';
+import { type ChangedDispute, isOpenCase } from './model/dispute-row.ts';
 import { type CheckSchedule, variedPauseS } from './model/schedule.ts';
 import { isClosing, isOperation, type PaymentState } from './model/state.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
@@ -90,7 +101,12 @@ export async function writeReport(
 ): Promise<Reported> {
   const write = async (): Promise<Reported> => {
     for (let outdated = 0; outdated < MAX_OUTDATED; outdated++) {
-      const state = await withCurrentToken(deps, leased, report, await loadPayment(deps.database, leased));
+      const state = await withCurrentToken(
+        deps,
+        leased,
+        report,
+        await loadFor(deps.database, leased, report),
+      );
       const { own, alarm } = ofOwnMoney(state, report);
       const written = await writeOnce(deps, leased, state, apply(state, own, deps.now()));
       if (written === 'outdated') continue;
@@ -191,6 +207,8 @@ async function write(
     },
     added: added && { ...added, status: Transaction_Status[added.status] },
     method: storedFate(record, change.method),
+    corrections: change.corrections?.map((one) => ({ ...one, id: newId(accountId) })),
+    dispute: change.dispute && writtenDispute(deps, { accountId, paymentId }, record, change.dispute),
   };
   const written = await writeChange(deps.database, stored);
   if (written.kind !== 'written') return written.kind;
@@ -212,6 +230,21 @@ async function keepPayerUntil(
   await setPayerDue(database, about, until).catch((error) =>
     observer.finishFailed(about.transactionId, error),
   );
+}
+
+/** Returns the stored form of a dispute's change, with its event. */
+function writtenDispute(
+  { now }: WriteDeps,
+  about: Pick<LeasedTransaction, 'accountId' | 'paymentId'>,
+  payment: Payment,
+  { row, event }: ChangedDispute,
+): WrittenDispute {
+  const at = timestampDate(now());
+  const closedAt = isOpenCase(row.status) ? undefined : at;
+  const dispute = disputeMessage({ ...row, ...about, openedAt: row.openedAt ?? at, updatedAt: at, closedAt });
+  const data = create(DisputeEventDataSchema, { dispute, payment: { ...payment, transactions: undefined } });
+  const eventRecord = toBinary(DisputeEventDataSchema, data);
+  return { row, event, at: at.toISOString(), eventId: newId(about.accountId), eventRecord };
 }
 
 /** A change of any kind; `books` is undefined if they do not change. */
@@ -270,6 +303,14 @@ export async function writeNextAttempt(
 
 /** The end of an attempt that is followed by another. */
 type EndedAttempt = Pick<TransactionChange, 'status' | 'reference' | 'providerPaymentId'>;
+
+/** Reads what a report is applied to: the current payment and, for a dispute, its disputes. */
+async function loadFor(database: Database, leased: LeasedTransaction, report: Report): Promise<PaymentState> {
+  const state = await loadPayment(database, leased);
+  if (report.kind !== 'dispute') return state;
+  // A dispute that is written after the payment was read changes the payment's version, too.
+  return { ...state, disputes: await readDisputesOf(database, leased.accountId, leased.paymentId) };
+}
 
 /** Reads the current payment with its transactions. @throws Error if it does not exist. */
 export async function loadPayment(

@@ -2,6 +2,7 @@ import { type Loop, repeat } from '#src/repeat.ts';
 import { AGED, type AgedRows, deleteAged } from '#src/store/engine/aged-rows.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { sweep } from '#src/store/engine/sweep.ts';
+import { deleteStoppedFiles } from '#src/store/tables/settlement-files.ts';
 
 const INTERVAL_MS = 30_000;
 
@@ -17,7 +18,7 @@ export function startAgeOut(
   return repeat((stop) => ageOut(database, stop), { intervalMs: INTERVAL_MS, onError });
 }
 
-/** Deletes all aged rows once. */
+/** Deletes all aged rows once, and what stopped imports of settlement reports have left. */
 export async function ageOut(database: Database, stop?: AbortSignal): Promise<void> {
   for (const [name, aged] of Object.entries(AGED)) {
     if (!('serviceDays' in aged)) continue;
@@ -26,4 +27,5 @@ export async function ageOut(database: Database, stop?: AbortSignal): Promise<vo
     await sweep(step, { dryRun: false, ...(stop && { stop }) });
     if (stop?.aborted) return;
   }
+  await deleteStoppedFiles(database);
 }

@@ -11,6 +11,7 @@ import type { WebhookName } from '#src/store/tables/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 import { startAgeOut } from './age-out.ts';
 import { type ClockDeps, watchClock } from './watch-clock.ts';
+import { startTotals } from './write-totals.ts';
 
 /** Background work, and the functions that requests call to trigger it. */
 export type Background = {
@@ -42,7 +43,7 @@ export type BackgroundDeps = CheckerDeps &
   };
 
 /**
- * Creates the background work: the checker, wallet enrollments, the deletion of aged rows, the monitoring of open
+ * Creates the background work: the checker, wallet enrollments, the deletion of aged rows, hourly totals, the monitoring of open
  * outcomes and of the clock, and webhooks.
  */
 export function createBackground(deps: BackgroundDeps): Background {
@@ -55,7 +56,8 @@ export function createBackground(deps: BackgroundDeps): Background {
 
   return {
     async start() {
-      loops = [startAgeOut(deps.database, { onError: deps.onSweepError }), watchClock(deps)];
+      const { database, onSweepError: onError } = deps;
+      loops = [startAgeOut(database, { onError }), startTotals(database, { onError }), watchClock(deps)];
       checker = startChecker(deps, { intervalMs });
       enrollments = startEnrollments(deps, { intervalMs });
       openOutcomes = watchOpenOutcomes(deps);

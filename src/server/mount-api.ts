@@ -7,6 +7,7 @@ import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflectio
 import { CheckoutService } from '#gen/payments/v1/checkout_service_pb.js';
 import { ConfigurationService } from '#gen/payments/v1/configuration_service_pb.js';
 import { CustomerService } from '#gen/payments/v1/customer_service_pb.js';
+import { DisputeService } from '#gen/payments/v1/dispute_service_pb.js';
 import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
 import { PaymentMethodService } from '#gen/payments/v1/payment_method_service_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
@@ -20,6 +21,8 @@ import { checkoutService } from '#src/api/checkout-service.ts';
 import type { ClientAddress } from '#src/api/client-address.ts';
 import { type ConfigurationDeps, configurationService } from '#src/api/configuration-service.ts';
 import { customerService } from '#src/api/customer-service.ts';
+import { disputeService } from '#src/api/dispute-service.ts';
+import { mountExports } from '#src/api/export-routes.ts';
 import { serveGrpc } from '#src/api/grpc.ts';
 import { createHealth } from '#src/api/health.ts';
 import { refuseNotOffered } from '#src/api/not-offered.ts';
@@ -33,6 +36,7 @@ import { reflectionRoutes } from '#src/api/reflection.ts';
 import { restRoutes, type ServiceHandlers } from '#src/api/rest.ts';
 import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
 import { refuseWrongForms } from '#src/api/rpc-forms.ts';
+import type { SendExport } from '#src/api/send-export.ts';
 import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import { createCredentialsReader, NO_CREDENTIALS } from '#src/catalogue/credentials.ts';
@@ -70,6 +74,7 @@ export type Api = {
   readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;
   readonly inFlight: InFlight;
   readonly clientAddress: ClientAddress;
+  readonly sendExport: SendExport;
 };
 
 /** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
@@ -85,7 +90,7 @@ export function mountApi(app: FastifyInstance, api: Api): void {
       ...{ refuse, clientAddress: api.clientAddress, refused: observeRefusals(api.metrics) },
     });
   const calls = { services, described, openers: createOpeners(api, requireAllowedOrigin), admit };
-  mountRest(app, calls);
+  mountRest(app, calls, api.sendExport);
   mountRpc(app, calls);
   mountHealth(app, api, described);
   mountMetrics(app, api);
@@ -116,6 +121,7 @@ function mountedServices(api: Api): readonly MountedService[] {
   ): MountedService => ({ service, handlers: ticketed(handlers, inFlight), callers });
   return [
     mounted(PaymentService, paymentService(deps)),
+    mounted(DisputeService, disputeService(deps)),
     mounted(CustomerService, customerService(customers)),
     mounted(PaymentMethodService, paymentMethodService(customers)),
     mounted(CheckoutService, checkoutService(customers)),
@@ -205,10 +211,11 @@ function createOpeners(
   };
 }
 
-function mountRest(app: FastifyInstance, { services, openers, admit }: Calls): void {
+function mountRest(app: FastifyInstance, { services, openers, admit }: Calls, sendExport: SendExport): void {
   app.register(async (rest) => {
     const open = openers(admit(rest, refuseRest));
     refuseNotOffered(rest);
+    mountExports(rest, open, sendExport);
     for (const { service, handlers, callers } of services) {
       rest.register(restRoutes({ service, handlers, openCall: open[callers], ...largeBodies(callers) }));
     }

@@ -38,7 +38,8 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
     openOutcomes: observeOpenOutcomes(metrics, log),
     onFollowError: (err: unknown) =>
       log.warn({ err }, 'the check of a wallet enrollment failed; it will be retried'),
-    onSweepError: (err: unknown) => log.warn({ err }, 'deleting aged rows failed; it will be retried'),
+    onSweepError: (err: unknown) =>
+      log.warn({ err }, 'deleting aged rows or adding up hourly totals failed; it will be retried'),
   };
 }
 

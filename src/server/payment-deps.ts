@@ -6,7 +6,7 @@ import type { CheckDeps } from '#src/payments/check/check-transaction.ts';
 import type { ReturnDeps } from '#src/payments/check/payer-return.ts';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
-import type { ListDeps } from '#src/payments/read/list-payments.ts';
+import type { ListDeps } from '#src/payments/read/find-payments.ts';
 
 /** Dependencies of every payment call. */
 export type ApiDeps = PaymentDeps & OperationDeps & ListDeps & ReturnDeps & CheckDeps;

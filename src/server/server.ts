@@ -8,6 +8,7 @@ import { configurationService } from '#src/api/configuration-service.ts';
 import { refuseOtherMethods, sendError, sendErrors } from '#src/api/error-handler.ts';
 import type { AddressShare } from '#src/api/limit-at-once.ts';
 import { explain, operatorService } from '#src/api/operator-service.ts';
+import { createSendExport, type SendExport } from '#src/api/send-export.ts';
 import { addressGroup } from '#src/api/shares.ts';
 import { createExplainVersion } from '#src/catalogue/explain-version.ts';
 import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
@@ -128,6 +129,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     inFlight,
     parent,
     clientAddress,
+    sendExport: createSendExport(database, inFlight.track),
   };
   refuseOtherMethods(app, () => mountRoutes(app, routed));
   const sandbox = config.sandbox
@@ -174,11 +176,12 @@ type Routed = {
   readonly vault: CardVault;
   readonly inFlight: InFlight;
   readonly clientAddress: ClientAddress;
+  readonly sendExport: SendExport;
 };
 
 /** Mounts every route except the sandbox's. */
 function mountRoutes(app: FastifyInstance, routed: Routed): void {
-  const { config, deps, live, background, observers, inFlight, clientAddress } = routed;
+  const { config, deps, live, background, observers, inFlight, clientAddress, sendExport } = routed;
   const share = { clientAddress, addressSharePercent: config.addressSharePercent };
   const webhooks = {
     database: deps.database,
@@ -213,7 +216,16 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
     const { opened } = live;
     const configuration = configurationService(configurationDeps({ ...routed, webhooks }), 'dashboard');
     const operators = operatorService(operatorDeps(routed));
-    const given = { operations: deps, webhooks, opened, configuration, operators, inFlight, ...share };
+    const given = {
+      operations: deps,
+      webhooks,
+      opened,
+      configuration,
+      operators,
+      inFlight,
+      sendExport,
+      ...share,
+    };
     mountDashboard(app, dashboardDeps(config, given));
   }
 }
@@ -291,7 +303,10 @@ export async function listen(app: FastifyInstance, { host, port, tls }: Config):
 }
 
 /** Dependencies that the caller provides; the others follow from them. */
-type Given = Pick<DashboardDeps, 'webhooks' | 'configuration' | 'operators' | keyof AddressShare> & {
+type Given = Pick<
+  DashboardDeps,
+  'webhooks' | 'configuration' | 'operators' | 'sendExport' | keyof AddressShare
+> & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;
   readonly inFlight: InFlight;
@@ -306,6 +321,8 @@ export function dashboardDeps(config: Config, { inFlight, ...given }: Given): Da
     ...given,
     database,
     pageTokenKey: operations.pageTokenKey,
+    payerEmailKey: operations.payerEmailKey,
+    payerDocumentKey: operations.payerDocumentKey,
     connections: () => opened().reachable,
     connectionIds: () => [...opened().reachable.keys()],
     methodTypes: () => [...opened().types.keys()],

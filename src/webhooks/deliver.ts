@@ -1,9 +1,10 @@
 import type { LookupFunction } from 'node:net';
 import { fromBinary } from '@bufbuild/protobuf';
+import { DisputeEventDataSchema, DisputeSchema } from '#gen/payments/v1/dispute_service_pb.js';
 import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { sentIdempotencyKey } from '#src/payments/keys/key.ts';
-import { decodeRecord } from '#src/payments/stored-record.ts';
+import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import {
   endEventlessDeliveries,
@@ -155,6 +156,7 @@ function errorOf(result: PostResult | typeof NO_SECRET): string | undefined {
 
 const encodeMethod = jsonEncoder(StoredPaymentMethodSchema);
 const encodePayment = jsonEncoder(PaymentSchema);
+const encodeDispute = jsonEncoder(DisputeSchema);
 const VERSION = 2;
 
 /** Returns the body of a delivery, with the payment or stored method as REST renders it. */
@@ -174,8 +176,16 @@ export function eventBody(accountId: string, { event, retry }: LeasedDelivery): 
 
 function dataOf({ type, record, idempotencyKey }: LeasedDelivery['event']): string {
   if (type === TEST_EVENT_TYPE) return '{}';
+  if (type.startsWith('dispute.')) return disputeData(record, idempotencyKey);
   if (!type.startsWith('enrollment.')) return `{"payment":${paymentOf(record, idempotencyKey)}}`;
   return `{"payment_method":${encodeMethod(fromBinary(StoredPaymentMethodSchema, record))}}`;
+}
+
+function disputeData(record: Uint8Array, idempotencyKey: string | null): string {
+  const { dispute, payment } = fromBinary(DisputeEventDataSchema, record);
+  if (!dispute || !payment) throw new Error('the event lacks its dispute or its payment');
+  const shown = paymentOf(encodeRecord(payment), idempotencyKey);
+  return `{"dispute":${encodeDispute(dispute)},"payment":${shown}}`;
 }
 
 /** Renders a payment with two additional members, for receivers written for other services' webhooks. */

@@ -44,6 +44,7 @@ const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
   AUTHORIZATION_REQUIRED: [403, 'PermissionDenied'],
   PAYMENT_NOT_FOUND: [404, 'NotFound'],
   TRANSACTION_NOT_FOUND: [404, 'NotFound'],
+  DISPUTE_NOT_FOUND: [404, 'NotFound'],
   WEBHOOK_NOT_FOUND: [404, 'NotFound'],
   DELIVERY_NOT_FOUND: [404, 'NotFound'],
   NOT_FOUND: [404, 'Unimplemented'],

@@ -10,6 +10,7 @@ import {
   CreatePaymentRequestSchema,
   ListPaymentsResponseSchema,
   PaymentService,
+  SearchPaymentsResponseSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { BODY_LIMIT_BYTES } from '#src/api/body-limit.ts';
 import { toServiceError } from '#src/api/errors.ts';
@@ -51,6 +52,7 @@ describe('REST routes', () => {
           },
           getPayment: async ({ id }) => ({ message: create(PaymentSchema, { id }) }),
           listPayments: async () => ({ message: create(ListPaymentsResponseSchema) }),
+          searchPayments: async () => ({ message: create(SearchPaymentsResponseSchema) }),
           capturePayment: async ({ paymentId }) => ({ message: create(PaymentSchema, { id: paymentId }) }),
           cancelPayment: async ({ paymentId }) => ({ message: create(PaymentSchema, { id: paymentId }) }),
           refundPayment: async ({ paymentId }) => ({ message: create(PaymentSchema, { id: paymentId }) }),

@@ -40,7 +40,16 @@ export function cpuOfMachineMs(): number {
 
 /** Returns the peak resident memory of a process, in megabytes of 10^6 bytes; NaN without /proc. */
 export function peakResidentMb(pid: number): number {
-  const match = /VmHWM:\s+(\d+) kB/.exec(readProc(`${pid}/status`) ?? '');
+  return memoryMb(pid, 'VmHWM');
+}
+
+/** Returns the resident memory of a process now, likewise. */
+export function residentMb(pid: number): number {
+  return memoryMb(pid, 'VmRSS');
+}
+
+function memoryMb(pid: number, name: string): number {
+  const match = new RegExp(`${name}:\\s+(\\d+) kB`).exec(readProc(`${pid}/status`) ?? '');
   return (Number(match?.[1] ?? Number.NaN) * 1024) / 1e6;
 }
 

@@ -40,6 +40,9 @@ export async function storePayments(
   { stored = 0, most = count }: { readonly stored?: number; readonly most?: number } = {},
 ): Promise<void> {
   const responseColumn = await responseColumnOf(client);
+  const succeeded = (await hasColumn(client, 'succeeded_at'))
+    ? ['succeeded_at,', "CASE status WHEN 'SUCCEEDED' THEN created_at END,"]
+    : ['', ''];
   const fill = `
     WITH day AS (
       SELECT n, interval '${DAYS} days' * (n::float8 / $3::float8 - 1) AS age FROM generate_series($1::integer, $2::integer) AS n
@@ -55,8 +58,8 @@ export async function storePayments(
       RETURNING id, account_id, status, created_at
     )
     INSERT INTO transaction (id, payment_id, connection_id, connection_identity, status, amount_minor_units, currency,
-      capture, created_at, account_id)
-    SELECT uuidv7(created_at - now()), id, 'bench', 'bench', status, 1000, 'USD', true, created_at, account_id
+      capture, created_at, ${succeeded[0]} account_id)
+    SELECT uuidv7(created_at - now()), id, 'bench', 'bench', status, 1000, 'USD', true, created_at, ${succeeded[1]} account_id
     FROM made`;
   await client.query('SET synchronous_commit = off');
   // A compressed value is copied unchanged from a table; a parameter would be compressed for each row.
@@ -82,6 +85,15 @@ export async function responseColumnOf(client: pg.Client): Promise<string> {
      WHERE attrelid = 'payment'::regclass AND attname IN ('answer', 'response')`,
   );
   return rows[0]?.name ?? 'response';
+}
+
+/** Reports whether transactions have a column, which those of older releases may lack. */
+async function hasColumn(client: pg.Client, name: string): Promise<boolean> {
+  const { rows } = await client.query(
+    "SELECT FROM pg_attribute WHERE attrelid = 'transaction'::regclass AND attname = $1",
+    [name],
+  );
+  return rows.length > 0;
 }
 
 /** Drops the indexes that belong to no constraint. @returns statements that rebuild them. */

@@ -28,12 +28,22 @@ it('retention erases the payer from an old payment and its responses; a repeated
   expect(await namings()).toEqual(RECORDS);
   await age(40);
   const before = await tables.counts();
+  const searches = [
+    { payer_email: `${PERSON}@example.com` },
+    { country: 'US', payer_document: { document_type: 'CC', document_number: PERSON } },
+  ];
+  const search = async () => {
+    const answers = await Promise.all(searches.map((body) => post('/v1/payments/search', body)));
+    return answers.map(({ text }) => JSON.parse(text).payments.map(({ id }: { id: string }) => id));
+  };
+  expect(await search()).toEqual([[paid.payment.id], [paid.payment.id]]);
 
   expect(await retention('--payments', '30', '--dry-run')).toBe('payments due  1\n');
   expect(await namings()).toEqual(RECORDS);
   expect(await retention('--payments', '30')).toBe('payments  1\n');
   expect(await namings()).toEqual([]);
   expect(await retention('--payments', '30')).toBe('payments  0\n');
+  expect(await search()).toEqual([[], []]);
 
   const [again, refundedAgain] = [await pay(request, 'old'), await post(path, refund, 'refund')];
   expect([again.status, refundedAgain.status]).toEqual([201, 200]);
@@ -49,6 +59,24 @@ it('retention erases the payer from an old payment and its responses; a repeated
   expect((await pay({ ...request, merchant_order_id: 'other' }, 'old')).status).toBe(422);
   expect(await tables.counts()).toEqual(before);
   expect((await read(paid.payment.id)).sub_status).toBe('PARTIALLY_REFUNDED');
+});
+
+it('retention waits for the end of a payment’s dispute, then erases the operators’ notes, too', async () => {
+  const { payment } = await pay(personal());
+  await tables.query(
+    `INSERT INTO dispute (account_id, id, payment_id, connection_id, connection_identity, stage, status, reason,
+       amount_minor_units, currency, note, noted_by, sequence, opened_at, updated_at)
+     VALUES ($1, $2, $3, 'one', 'one', 'INQUIRY', 'NEEDS_RESPONSE', 'OTHER', 1, 'USD', $4, 'operator', 1, now(), now())`,
+    [ACCOUNT_ONE, randomUUID(), payment.id, `called ${PERSON}`],
+  );
+  await age(40);
+  expect(await retention('--payments', '30')).toBe('payments  0\n');
+  await tables.query('UPDATE dispute SET closed_at = now() WHERE payment_id = $1', [payment.id]);
+  expect(await retention('--payments', '30')).toBe('payments  1\n');
+  expect(
+    await tables.query('SELECT note, noted_by FROM dispute WHERE payment_id = $1', [payment.id]),
+  ).toEqual([{ note: '', noted_by: null }]);
+  expect(await namings()).toEqual([]);
 });
 
 it('retention deletes expired checkout sessions and their uses, unless their payment is still open', async () => {

@@ -30,7 +30,7 @@ const QUIET: Overview = {
     missing: [],
     unaskable: [],
   },
-  ...{ webhooks: [], pending: { count: 0, isMore: false }, now: new Date(0) },
+  ...{ disputes: [], webhooks: [], pending: { count: 0, isMore: false }, now: new Date(0), account: '' },
 };
 
 /** Returns the cells of the table under a heading of the overview. */
@@ -39,7 +39,7 @@ function cellsOf(overview: Overview, heading: string): string[][] {
     new RegExp(`<h2>(${heading})</h2>.*?<tbody>(.*?)</tbody>`, 's').exec(htmlText(overviewPage(overview))) ??
     [];
   return [...rows.matchAll(/<tr>.*?<\/tr>/gs)].map(([row]) =>
-    [...row.matchAll(/<t[hd][^>]*>([^<]*)</g)].map(([, text = '']) => text).slice(0, 4),
+    [...row.matchAll(/<t[hd][^>]*>(?:<a [^>]*>)?([^<]*)</g)].map(([, text = '']) => text).slice(0, 4),
   );
 }
 

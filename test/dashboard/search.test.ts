@@ -151,10 +151,12 @@ it('a search without results offers to search other fields, with the other filte
   expect([ids, text]).toEqual([[], expect.stringContaining('No payments found.')]);
   const offered = [...text.matchAll(/href="\/dashboard\/payments\?([^"]+)">([^<]+)</g)];
   expect(offered.map(([, , name]) => name)).toEqual([
+    'Beginning of an order',
     'Reference, ours or the provider’s',
     'Card’s last four',
+    'Customer, ours or the merchant’s',
   ]);
-  const query = new URLSearchParams(offered[1]?.[1]?.replaceAll('&#38;', '&'));
+  const query = new URLSearchParams(offered[2]?.[1]?.replaceAll('&#38;', '&'));
   expect(await found(Object.fromEntries(query))).toEqual([first.id]);
   expect((await search({ text: 'not-there', by: 'reference' })).text).toContain('by=order');
   expect((await search({ status: 'CHARGEBACK' })).text).not.toContain('by=');

@@ -57,7 +57,7 @@ function statementOf(message: Buffer): string {
   if (type !== 'P' && type !== 'B') return '';
   const [first = '', second = ''] = message.toString('latin1', 5).split('\0', 2);
   const name = (type === 'P' ? first : second).replace(/_(with_card|of_account)$/, '');
-  return name === 'write_outcome' ? 'write_change' : name;
+  return name === 'write_outcome' || name === 'write_moved_change' ? 'write_change' : name;
 }
 
 async function carryResponses({ client, server, wait }: Link, gate: Gate, asked: string[]): Promise<void> {

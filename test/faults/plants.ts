@@ -122,7 +122,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'event-after-commit': {
     file: 'src/store/engine/write-change.ts',
-    find: ': await database.query<Row>(isNext(change) ? NEXT_ATTEMPT : ANY, callValues(EVERYTHING, change));',
+    find: ': await more();',
     replacement: `: await database.query<Row>(
         isNext(change) ? NEXT_ATTEMPT : ANY,
         callValues(EVERYTHING, { ...change, event: change.event && '' }),

@@ -65,7 +65,10 @@ export async function judge(
       faults.push(`the record shows a transaction that is not stored: ${status}`);
     }
   }
-  const events = await tables.query('SELECT sequence, record FROM event ORDER BY sequence');
+  // Events of disputes have sequences of their own.
+  const events = await tables.query(
+    "SELECT sequence, record FROM event WHERE type LIKE 'payment.%' ORDER BY sequence",
+  );
   faults.push(...faultsOfHistory(events.map(({ record }) => decodeRecord(record as Buffer))));
   const sequences = events.map(({ sequence }) => Number(sequence)).join();
   const due = Array.from({ length: Number(payment.event_sequence) }, (_, i) => i + 1).join();

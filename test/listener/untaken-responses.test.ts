@@ -1,6 +1,7 @@
 import http2 from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
+import { pieceTaken } from '#src/listener/taken.ts';
 import {
   app,
   connect,
@@ -96,6 +97,40 @@ describe('responses that the client does not read', () => {
     client.socket.write(frame(1, 5, 1, large));
     await untilClosed();
     await othersAreServed();
+  });
+
+  it('a long response goes on as long as its pieces are taken, and ends once none is', async () => {
+    const PIECE = 32 * 1024;
+    await start({ limits: { takeTimeoutMs: 400 } }, (server) => {
+      server.get('/pieces', (_request, reply) => {
+        reply.hijack();
+        const { raw } = reply;
+        raw.writeHead(200);
+        const next = () =>
+          raw.write(Buffer.alloc(PIECE), (error) => {
+            if (error) return;
+            pieceTaken(raw);
+            next();
+          });
+        next();
+      });
+    });
+    const pieces = Buffer.from([0x82, 0x86, 0x04, 0x07, ...Buffer.from('/pieces'), 0x41, 0x01, 0x61]);
+    const client = connect(PREFACE, frame(4, 0, 0), frame(1, 5, 1, pieces));
+    const window = Buffer.alloc(4);
+    window.writeUInt32BE(PIECE);
+    const begunMs = performance.now();
+    // The windows grow by a piece every 150 ms, for much longer than the deadline.
+    for (let n = 0; n < 12; n++) {
+      await sleep(150);
+      client.socket.write(Buffer.concat([frame(8, 0, 0, window), frame(8, 0, 1, window)]));
+    }
+    await sleep(50);
+    expect(performance.now() - begunMs).toBeGreaterThan(1_600);
+    expect(client.received().length).toBeGreaterThan(12 * PIECE);
+    const reset = frame(3, 0, 1, Buffer.from([0, 0, 0, 8])).toString('latin1');
+    expect(client.received()).not.toContain(reset);
+    await client.has(reset);
   });
 
   it('a pipelined response has its own deadline, counted from its first byte', async () => {

@@ -119,6 +119,8 @@ describe('refused calls', () => {
     ],
     ['PAYMENT_NOT_FOUND', 404, 'GET', `/v1/payments/${NOWHERE}`],
     ['PAYMENT_NOT_FOUND', 404, 'POST', `/v1/payments/${NOWHERE}/capture`, { body: '{}' }],
+    ['DISPUTE_NOT_FOUND', 404, 'GET', `/v1/disputes/${NOWHERE}`],
+    ['INVALID_PARAMETERS', 400, 'GET', '/v1/disputes?payment_id=1'],
     ['WEBHOOK_NOT_FOUND', 404, 'GET', `/v1/webhooks/${NOWHERE}`],
     ['INVALID_PARAMETERS', 400, 'GET', '/v1/payments?status=NONE'],
     ['INVALID_PARAMETERS', 400, 'POST', '/v1/webhooks', { body: '{}' }],

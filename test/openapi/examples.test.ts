@@ -49,6 +49,7 @@ const givens: Readonly<Record<string, () => Promise<Given>>> = {
     await pay('listed', { merchant_order_id: order });
     return { listed: order };
   },
+  searched: () => pay('searched', { 'customer_payer.email': 'ana.rojas@example.com' }),
   authorized: () => pay('authorized', { 'payment_method.detail.card.capture': false }),
   awaiting: () => pay('awaiting', {}, walletPayment()),
   customer: async () => {
@@ -69,6 +70,15 @@ const givens: Readonly<Record<string, () => Promise<Given>>> = {
     const path = `/v1/checkout/sessions/${session}/payments`;
     const { id } = await send('POST', path, { payment_method: { type: 'WALLET_B' } });
     return { paid_session: session, 'paid_session.payment': id };
+  },
+  disputed: async () => {
+    const { disputed } = await pay('disputed', { description: 'sandbox:dispute_after:0' });
+    const [dispute] = await vi.waitFor(async () => {
+      const disputes = await send('GET', `/v1/disputes?payment_id=${disputed}`);
+      expect(disputes).toHaveLength(1);
+      return disputes;
+    });
+    return { disputed: disputed ?? '', 'disputed.dispute': dispute.id };
   },
   webhook: async () => ({ webhook: (await addWebhook()).id }),
   delivery: async () => {
@@ -165,6 +175,21 @@ it('a delivered event conforms to the OpenAPI document', async () => {
   const all = await receiver.has(received.length + 1);
   expect(all.at(-1)?.json.type_event).toBe('payment.purchase');
   expect(contract.schemaFaults('Event', all.at(-1)?.json)).toEqual([]);
+});
+
+it('a delivered event of a dispute has the dispute and its payment, and conforms to the OpenAPI document', async () => {
+  await send('POST', '/v1/webhooks', { url: receiver.url, events: ['dispute.opened'] });
+  const before = (await receiver.has(0)).length;
+  const { disputed } = await pay('disputed', { description: 'sandbox:dispute_after:0' });
+  const event = (await receiver.has(before + 1)).at(-1)?.json;
+  expect(contract.schemaFaults('Event', event)).toEqual([]);
+  expect(event).toMatchObject({
+    ...{ type: 'dispute', type_event: 'dispute.opened', sequence: 1 },
+    data: {
+      dispute: { payment_id: disputed, stage: 'CHARGEBACK', status: 'NEEDS_RESPONSE' },
+      payment: { id: disputed, status: 'IN_DISPUTE', transactions: { type: 'CHARGEBACK' } },
+    },
+  });
 });
 
 it('the check against the OpenAPI document finds the faults in a wrong response', () => {

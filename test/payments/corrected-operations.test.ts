@@ -187,7 +187,7 @@ it('a failed capture stays in the books if a refund of it was claimed after the 
   const refundOnce = async (nth: number) => {
     if (nth === 1) await refund(payment, { amount: '40' });
   };
-  const database = interleave(payments.database, { before: { write_change: refundOnce } });
+  const database = interleave(payments.database, { before: { write_moved_change: refundOnce } });
   expect(await sign(captured, 'FAILED', 10_000n, { on: { ...payments.deps, database } })).toBe('waiting');
   expect((await booksOf(payment)).slice(0, 2)).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', '100.00 40.00']);
 });
@@ -229,7 +229,7 @@ it('an operation that is claimed while a correction is written is kept, and the 
     payments.provider.next.push('delays it');
     await refund(payment, { amount: '60' });
   };
-  const database = interleave(payments.database, { before: { write_change: claim } });
+  const database = interleave(payments.database, { before: { write_moved_change: claim } });
   expect(await sign(refunded, 'FAILED', 4_000n, { on: { ...payments.deps, database } })).toBe('waiting');
   expect(await others(payment)).toEqual(['REFUND SUCCEEDED 4000', 'REFUND PENDING 6000']);
 });

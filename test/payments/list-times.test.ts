@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { firstTime, timeAfter } from '#src/payments/read/list-payments.ts';
+import { firstTime, timeAfter } from '#src/payments/read/list-times.ts';
 
 it.each([
   ['', undefined],

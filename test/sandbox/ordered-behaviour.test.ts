@@ -87,6 +87,10 @@ describe('behavior orders in descriptions', () => {
     'notify_late',
     'stay_open:1',
     'expire_after',
+    'dispute_after',
+    'dispute_after:60001',
+    'dispute_after:1:settled',
+    'dispute_after:1:won:lost',
     'html,',
   ])('a charge with an invalid order is refused with 400 and not recorded: %s', async (behaviour) => {
     const refused = await charge(behaviour);

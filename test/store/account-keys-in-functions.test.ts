@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { claimOperation } from '#src/store/engine/claim-operation.ts';
 import { claimGrouped, claimPayment } from '#src/store/engine/claim-payment.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { type WrittenDispute, writeChange } from '#src/store/engine/write-change.ts';
 import { relayEvents } from '#src/store/tables/outbox.ts';
 import { attemptToClaim, changeOf, operationClaimOf } from '../support/claimed-rows.ts';
 import { openShowing, type ShowingDatabase, scansOf } from '../support/nested-plans.ts';
@@ -58,6 +58,21 @@ async function runAll(): Promise<void> {
   const added = { ...columns, ...unset, id: randomUUID(), isFinal: false };
   const other = { id: attempt.transactionId, checkInS: 1 };
   const all = { added, other, method: kept, reopens: session, retakes: session, isFenced: true };
+  const correction = {
+    ...({ id: randomUUID(), transactionId: attempt.transactionId, number: 1, kind: 'UNDONE' } as const),
+    ...{ minorUnits: -575n, currency: 'USD' },
+  };
+  const dispute: WrittenDispute = {
+    row: {
+      ...{ id: attempt.transactionId, connectionId, connectionIdentity, reference: 'dp_1', sequence: 1 },
+      ...({ stage: 'CHARGEBACK', status: 'NEEDS_RESPONSE', reason: 'OTHER' } as const),
+      ...{ rawReason: undefined, networkCode: undefined, minorUnits: 575n, currency: 'USD' },
+      ...{ feeMinorUnits: undefined, feeCurrency: undefined, respondBy: undefined, link: undefined },
+      reportedAt: undefined,
+    },
+    ...{ event: 'dispute.opened', at: '2026-01-31T09:08:07Z', eventId: randomUUID() },
+    eventRecord: Buffer.alloc(0),
+  };
   const written = [
     await writeChange(database, changeOf(attempt, 'PLAIN')),
     await writeChange(database, changeOf(attempt, 'ALL', { ...all, version: 1, fence: 1 })),
@@ -67,13 +82,17 @@ async function runAll(): Promise<void> {
       database,
       changeOf(attempt, 'DROPS', { version: 3, method: { token: card, fate: 'drop' } }),
     ),
+    await writeChange(
+      database,
+      changeOf(attempt, 'CORRECTS', { version: 4, corrections: [correction], dispute }),
+    ),
     await writeChange(database, changeOf(attempt, 'OUTDATED')),
   ];
-  const kinds = ['written', 'written', 'written', 'written', 'outdated'];
+  const kinds = ['written', 'written', 'written', 'written', 'written', 'outdated'];
   expect(written.map(({ kind }) => kind)).toEqual(kinds);
 
   // The first change is written alone and the others as a group.
-  const together = [4, 5, 5].map((version) => changeOf(attempt, `TOGETHER ${version}`, { version }));
+  const together = [5, 6, 6].map((version) => changeOf(attempt, `TOGETHER ${version}`, { version }));
   await Promise.all(together.map((change) => writeChange(database, change)));
 
   const beside = [1, 2, 3].map(() => attemptToClaim());
@@ -151,5 +170,5 @@ const FUNCTIONS = [
     'relay_events_1',
     'uuid_v7_1',
   ],
-  ...['write_change_1', 'write_outcomes_1', 'write_outcomes_of_account_1'],
+  ...['write_change_1', 'write_change_2', 'write_outcomes_1', 'write_outcomes_of_account_1'],
 ];

@@ -96,13 +96,13 @@ describe('lists of 40,000 payments of two accounts', () => {
   it.skipIf(process.env.CITUS_URL).each<[string, Partial<PaymentFilter>, string]>([
     ['no filter', {}, 'payment_by_time'],
     ['a time', { from, before: '2026-01-06T00:00:00.000000Z' }, 'payment_by_time'],
-    ['an order', { merchantOrderId: 'order-77' }, 'payment_by_order'],
+    ['an order', { merchantOrderId: 'order-77' }, 'payment_by_order_text'],
     ['a rare status', { status: 'ERROR' }, 'payment_by_status'],
     // Either index reads one page.
     ['a status that nearly all payments have', { status: 'SUCCEEDED' }, 'payment_by_(status|time)'],
     ['a status that no payment has', { status: 'CHARGEBACK' }, 'payment_by_status'],
     ['a status and a time', { status: 'ERROR', from }, 'payment_by_status'],
-    ['an order and a status', { merchantOrderId: 'order-77', status: 'ERROR' }, 'payment_by_order'],
+    ['an order and a status', { merchantOrderId: 'order-77', status: 'ERROR' }, 'payment_by_order_text'],
   ])('a list with %s reads only its own index', async (_name, filter, index) => {
     const after = { createdAt: '2026-01-20T00:00:00.000000Z', id: ACCOUNT_ONE };
     for (const position of [undefined, after]) {

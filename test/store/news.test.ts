@@ -102,7 +102,12 @@ describe('notifications', () => {
     const attempt = await claimAttempt(database);
     const { transactionId } = attempt;
     const dispute: Dispute = {
-      ...{ stage: 'opened', reference: 'theirs', money: { minorUnits: 575n, currency: 'USD' } },
+      ...{ stage: 'opened', reference: 'theirs', money: { minorUnits: 575n, currency: 'USD' }, moves: 1 },
+      case: {
+        ...{ stage: 'CHARGEBACK', status: 'NEEDS_RESPONSE', reason: 'FRAUDULENT', networkCode: '10.4' },
+        fee: { minorUnits: 1_500n, currency: 'EUR' },
+        ...{ respondBy: new Date('2026-12-08T09:00:00Z'), at: new Date('2026-11-28T09:00:00Z') },
+      },
     } as Dispute;
     await notify([{ transactionId, dispute }], 'disputed');
     await tables.query("UPDATE notification SET received_at = now() - interval '60 s'");

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -30,13 +30,16 @@ async function payAndRefund(i: number): Promise<number[]> {
 
 it('this release serves payments while the next release’s migrations run, and can start after them', async () => {
   cpSync(MIGRATIONS, directory, { recursive: true });
+  const count = readdirSync(directory).length;
+  const [next = '', nextButOne = ''] = [1, 2].map((n) => String(count + n).padStart(4, '0'));
+  const added = [`${next}_next_release.sql`, `${nextButOne}_next_index.sql`];
   writeFileSync(
-    join(directory, '0004_next_release.sql'),
+    join(directory, `${next}_next_release.sql`),
     `ALTER TABLE payment ADD COLUMN made_up text;
      CREATE TABLE made_up (account_id uuid NOT NULL, id uuid NOT NULL, PRIMARY KEY (account_id, id));`,
   );
   writeFileSync(
-    join(directory, '0005_next_index.sql'),
+    join(directory, `${nextButOne}_next_index.sql`),
     `-- migrate: concurrently
      CREATE INDEX CONCURRENTLY IF NOT EXISTS payment_by_made_up ON payment (account_id, made_up);`,
   );
@@ -46,7 +49,7 @@ it('this release serves payments while the next release’s migrations run, and 
   const payers = Array.from({ length: 4 }, async (_, lane) => {
     for (let i = 0; !isMigrated || i < 5; i++) statuses.push(await payAndRefund(lane * 10_000 + i));
   });
-  expect(await migrate(database, directory)).toEqual(['0004_next_release.sql', '0005_next_index.sql']);
+  expect(await migrate(database, directory)).toEqual(added);
   isMigrated = true;
   await Promise.all(payers);
   expect(statuses.length).toBeGreaterThanOrEqual(20);
@@ -54,7 +57,7 @@ it('this release serves payments while the next release’s migrations run, and 
   expect(await migrate(database, MIGRATIONS)).toEqual([]);
   expect(await compareSchema(database, MIGRATIONS)).toEqual({
     pending: [],
-    later: ['0004_next_release.sql', '0005_next_index.sql'],
+    later: added,
   });
   const valid = 'SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = $1::regclass';
   expect(await tables.query(valid, ['payment_by_made_up'])).toEqual([{ valid: true }]);

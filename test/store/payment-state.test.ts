@@ -46,7 +46,7 @@ describe('reading the state of a payment', () => {
       ...{ type: 'PURCHASE', status: 'SUCCEEDED', parentId: undefined, minorUnits: 5_575n, currency: 'USD' },
       ...{ connectionId: 'scripted', connectionIdentity: 'scripted', capture: false, reference: 'theirs' },
       ...{ isFinal: false, vaultedToken: base.vaultedToken, awaitsPayer: false, awaitsResponse: false },
-      methodKind: 'CARD',
+      ...{ methodKind: 'CARD', corrections: 0, correctedMinorUnits: 0n },
     };
     const operation = {
       ...{ type: 'CAPTURE', status: 'PENDING', parentId: base.transactionId, minorUnits: 575n },

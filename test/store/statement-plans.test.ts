@@ -4,6 +4,13 @@ import { postponeCheck, promptCheck, takeDue, takeUnaskable } from '#src/store/e
 import type { Database, Run, Statement } from '#src/store/engine/database.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { finishDelivery, redeliverFailed } from '#src/store/tables/deliveries.ts';
+import {
+  readDisputes,
+  readMovements,
+  readPayments,
+  readTransactions,
+  sumTransactions,
+} from '#src/store/tables/exported-rows.ts';
 import { findNotifiedTransaction } from '#src/store/tables/notifications.ts';
 import { findOwnTransaction } from '#src/store/tables/own-transaction.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
@@ -68,6 +75,12 @@ beforeAll(async () => {
   await takeDue(collector, connection, { limit: 10, leaseS: 10 });
   await takeUnaskable(collector, [connection], { dueForS: 10, leaseS: 10 });
   await findOwnTransaction(collector, claim.paymentId);
+  const period = { accountId, from: '2026-01-01T00:00:00Z', until: '2026-02-01T00:00:00Z' };
+  await readMovements(collector, period, undefined);
+  await readTransactions(collector, accountId, [claim.paymentId]);
+  await readPayments(collector, period, undefined);
+  await readDisputes(collector, period, undefined);
+  await sumTransactions(collector, accountId, [claim.paymentId]);
   await findPaymentsById(collector, claim.paymentId);
   const all = {
     accountIds: [ACCOUNT_ONE],
@@ -144,6 +157,21 @@ it('the statements that search references and ids find transactions by indexes',
 
 it('the statement read_payment_state finds transactions by an index on their payment', async () => {
   expect(await planOf('read_payment_state')).toContain('transaction_payment');
+});
+
+it('the statements of exports read a page by indexes, whatever the size of the tables', async () => {
+  for (const [name, indexes] of [
+    ['export_movements', /transaction_by_success[\s\S]*movement_correction_by_time[\s\S]*payment_pkey/],
+    ['export_transactions', /transaction_payment/],
+    ['export_payments', /payment_by_time/],
+    ['export_disputes', /dispute_by_time[\s\S]*payment_pkey/],
+    ['export_payment_sums', /transaction_payment/],
+  ] as const) {
+    const plan = await planOf(name);
+    expect(plan).toMatch(indexes);
+    expect(plan).not.toContain('Seq Scan on payment');
+    expect(plan).not.toContain('Seq Scan on transaction');
+  }
 });
 
 it('a change, alone or with others, finds its rows by id with a generic plan', async () => {

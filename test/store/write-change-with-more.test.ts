@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
 import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
+import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import {
   approvedPayment,
@@ -17,7 +18,9 @@ import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-dat
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { lockWaits, openTables, wantEveryEvent } from '../support/tables.ts';
 
-onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
+onOwnDatabase({
+  empties: 'payment, transaction, movement_correction, vaulted_token, single_use, webhook, event',
+});
 
 /** Claims a capture of a payment; the next change has to start from version 2. */
 async function claimed(): Promise<OperationClaim> {
@@ -231,4 +234,46 @@ it('a change is written completely or not at all', async () => {
   expect(await everything()).toEqual(before);
   await tables.query('ALTER TABLE event DROP CONSTRAINT none');
   expect(await writeChange(database, change)).toMatchObject({ kind: 'written', event: true });
+});
+
+describe('corrections of movements', () => {
+  const corrections = (transactionId: string) =>
+    (['DISPUTE_WITHDRAWN', 'DISPUTE_REINSTATED'] as const).map((kind, index) => {
+      const minorUnits = index === 0 ? -575n : 575n;
+      return { id: randomUUID(), transactionId, number: index + 1, kind, minorUnits, currency: 'USD' };
+    });
+  const rows = (transactionId: string) =>
+    tables.query('SELECT * FROM movement_correction WHERE transaction_id = $1 ORDER BY number', [
+      transactionId,
+    ]);
+
+  it('corrections are written with their change, once, however often the change is written', async () => {
+    const claim = await claimed();
+    const own = corrections(claim.transactionId);
+    expect((await write(claim, 'DONE', { corrections: own })).kind).toBe('written');
+    expect((await write(claim, 'DONE', { corrections: own })).kind).toBe('written');
+    expect(await transactionOf(claim)).toMatchObject({ status: 'DONE', response: responseOf('DONE') });
+    expect(await rows(claim.transactionId)).toMatchObject([
+      { account_id: ACCOUNT_ONE, id: own[0]?.id, kind: 'DISPUTE_WITHDRAWN', amount_minor_units: '-575' },
+      { account_id: ACCOUNT_ONE, id: own[1]?.id, kind: 'DISPUTE_REINSTATED', amount_minor_units: '575' },
+    ]);
+  });
+
+  it('an outdated change adds no corrections', async () => {
+    const claim = await claimed();
+    const change = { version: 1, corrections: corrections(claim.transactionId) };
+    expect((await write(claim, 'OTHER', change)).kind).toBe('outdated');
+    expect(await rows(claim.transactionId)).toEqual([]);
+  });
+
+  it('the state of a payment has the number and the sum of each transaction’s corrections', async () => {
+    const claim = await claimed();
+    const [first] = corrections(claim.transactionId);
+    await write(claim, 'DONE', { corrections: first ? [first] : [] });
+    const { transactions = [] } = (await readPaymentState(database, ACCOUNT_ONE, claim.paymentId)) ?? {};
+    expect(transactions.map((one) => [one.corrections, one.correctedMinorUnits])).toEqual([
+      [0, 0n],
+      [1, -575n],
+    ]);
+  });
 });

@@ -11,5 +11,14 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
   'src/payments/check': [
     ...['checker', 'check-transaction', 'look-up-transaction', 'news', 'payer-return', 'open-outcomes'],
   ],
-  'src/payments/read': ['get-payment', 'list-payments', 'page-token'],
+  'src/payments/read': [
+    'disputes',
+    'find-payments',
+    'get-payment',
+    'list-payments',
+    'list-times',
+    'page-token',
+    'payment-filter',
+    'search-payments',
+  ],
 };

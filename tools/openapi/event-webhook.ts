@@ -59,7 +59,7 @@ const PAYMENT_IN_EVENT: Json = {
 /** The body of an event, as src/webhooks/deliver.ts writes it. */
 export const EVENT_SCHEMA: Json = {
   type: 'object',
-  description: 'A change to a payment or a stored payment method.',
+  description: 'A change to a payment, a dispute or a stored payment method.',
   properties: {
     id: { type: 'string', format: 'uuid', description: 'The same as the header `webhook-id`.' },
     type: { type: 'string', description: 'First part of `type_event`.' },
@@ -72,14 +72,21 @@ export const EVENT_SCHEMA: Json = {
     version: { type: 'integer', const: 2, description: 'Version of the body.' },
     retry: { type: 'integer', minimum: 0, description: 'Number of earlier attempts to deliver the event.' },
     timestamp: { type: 'string', format: 'date-time', description: 'When the event happened.' },
-    sequence: { type: 'integer', description: 'Counts the changes to a payment.' },
+    sequence: {
+      type: 'integer',
+      description: 'Counts the changes to a payment; with `dispute.…`, to a dispute.',
+    },
     data: {
       type: 'object',
-      description: `\`payment_method\` with \`enrollment.…\`, empty with \`${TEST_EVENT_TYPE}\`, else \`payment\`.`,
+      description: `\`payment_method\` with \`enrollment.…\`, \`dispute\` and \`payment\` with \`dispute.…\`, empty with \`${TEST_EVENT_TYPE}\`, else \`payment\`.`,
       properties: {
         payment: {
           allOf: [{ $ref: '#/components/schemas/Payment' }, PAYMENT_IN_EVENT],
           description: 'The record after the change.',
+        },
+        dispute: {
+          $ref: '#/components/schemas/Dispute',
+          description: 'The dispute after the change.',
         },
         payment_method: {
           $ref: '#/components/schemas/StoredPaymentMethod',

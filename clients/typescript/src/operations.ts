@@ -1181,7 +1181,7 @@ export type CreateWebhookRequest = {
   /** An https URL without a user name or password; http is accepted only if the service allows private addresses. */
   readonly url: string;
   /** Names of events; at least one. */
-  readonly events: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[];
+  readonly events: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "dispute.opened" | "dispute.updated" | "dispute.closed" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[];
   /** The merchant's description of the webhook, up to 255 characters. */
   readonly description?: string | null;
   /** When absent, deliveries carry only the signature. */
@@ -1343,6 +1343,93 @@ export type Delivery = {
  */
 export type DeliveryStatus = "PENDING" | "DELIVERED" | "FAILED";
 
+/** A dispute of a payment. */
+export type Dispute = {
+  /** UUID. The payment's CHARGEBACK transaction, if there is one, has the same id. */
+  readonly id: string;
+  /** UUID of the merchant account. */
+  readonly account_id: string;
+  /** UUID of the disputed payment. */
+  readonly payment_id: string;
+  /** Id of the connection that took the payment. */
+  readonly connection_id: string;
+  /** The provider's id of the dispute; "" if it gives none. */
+  readonly provider_reference: string;
+  /** Stage of the dispute. */
+  readonly stage: DisputeStage;
+  /** Status of the dispute. */
+  readonly status: DisputeStatus;
+  /** Why the payer contests the payment. */
+  readonly reason: DisputeReason;
+  /** The reason in the provider's words; "" if it gives none. */
+  readonly provider_reason: string;
+  /** The card scheme's reason code, such as 10.4; "" if the provider gives none. */
+  readonly network_code: string;
+  /** The disputed amount, which may be part of the payment. */
+  readonly amount: DisputeMoney;
+  /** The provider's fee so far, which may be in another currency; absent if it reports none. */
+  readonly fee: DisputeMoney | null;
+  /** Until when the merchant can respond, as the provider reports it. Absent: unknown, which does not mean that no response is due. */
+  readonly respond_by: string | null;
+  /** URL of the dispute at the provider's dashboard; "" if unknown. */
+  readonly link: string;
+  /** Counts the changes of the dispute. */
+  readonly sequence: number;
+  /** When the service first learned of it. */
+  readonly opened_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+  /** When it ended; absent while it is open. */
+  readonly closed_at: string | null;
+};
+
+/** An amount of money. */
+export type DisputeMoney = {
+  /** ISO 4217. */
+  readonly currency: string;
+  /** In major units. */
+  readonly value: number;
+};
+
+/**
+ * Why the payer contests the payment.
+ *
+ * - `FRAUDULENT`: The payer did not make the payment.
+ * - `NOT_RECEIVED`: The goods or services did not arrive.
+ * - `NOT_AS_DESCRIBED`: The goods or services are not what was described.
+ * - `CREDIT_NOT_PROCESSED`: A refund that was promised did not arrive.
+ * - `DUPLICATE`: The payer was charged twice.
+ * - `CANCELED_RECURRING`: The payer had canceled the subscription.
+ * - `INCORRECT_AMOUNT`: The amount is wrong.
+ * - `UNRECOGNIZED`: The payer does not recognize the payment.
+ * - `OTHER`: Any other reason, or none that the provider reports.
+ */
+export type DisputeReason = "FRAUDULENT" | "NOT_RECEIVED" | "NOT_AS_DESCRIBED" | "CREDIT_NOT_PROCESSED" | "DUPLICATE" | "CANCELED_RECURRING" | "INCORRECT_AMOUNT" | "UNRECOGNIZED" | "OTHER";
+
+/**
+ * Stage of a dispute. An INQUIRY or a PRE_DISPUTE takes no money and leaves the payment as it is; a refund may answer it. In a later stage, the payment is IN_DISPUTE while the dispute is open.
+ *
+ * - `INQUIRY`: The payer's bank, or the provider, asks about the payment.
+ * - `PRE_DISPUTE`: It was settled, or can be, before it becomes a chargeback.
+ * - `CHARGEBACK`: The payer contests the payment.
+ * - `PRE_ARBITRATION`: The bank does not accept the answer to a chargeback.
+ * - `ARBITRATION`: The card scheme decides.
+ */
+export type DisputeStage = "INQUIRY" | "PRE_DISPUTE" | "CHARGEBACK" | "PRE_ARBITRATION" | "ARBITRATION";
+
+/**
+ * Status of a dispute. NEEDS_RESPONSE and UNDER_REVIEW are open.
+ *
+ * - `NEEDS_RESPONSE`: The merchant can respond, until `respond_by`.
+ * - `UNDER_REVIEW`: The provider, the bank or the payer has to act.
+ * - `WON`: Decided for the merchant. It may still be LOST if the bank contests the payment again.
+ * - `LOST`: Decided for the payer.
+ * - `ACCEPTED`: The merchant accepted it, so the payer has the money.
+ * - `EXPIRED`: The merchant did not respond in time.
+ * - `CLOSED`: It ended without a decision.
+ */
+export type DisputeStatus = "NEEDS_RESPONSE" | "UNDER_REVIEW" | "WON" | "LOST" | "ACCEPTED" | "EXPIRED" | "CLOSED";
+
 /** An identity document. */
 export type Document = {
   /** Free text, such as PASSPORT, CC, DRIVERS_LICENSE or PASS. */
@@ -1392,14 +1479,14 @@ export type EnrollPaymentMethodRequest = {
   readonly callback_url?: string | null;
 };
 
-/** A change to a payment or a stored payment method. */
+/** A change to a payment, a dispute or a stored payment method. */
 export type Event = {
   /** The same as the header `webhook-id`. */
   readonly id: string;
   /** First part of `type_event`. */
   readonly type: string;
   /** Name of the event. */
-  readonly type_event: "payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll" | "webhook.test";
+  readonly type_event: "payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "dispute.opened" | "dispute.updated" | "dispute.closed" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll" | "webhook.test";
   /** The merchant account, a UUID. */
   readonly account_id: string;
   /** Version of the body. */
@@ -1408,9 +1495,9 @@ export type Event = {
   readonly retry: number;
   /** When the event happened. */
   readonly timestamp: string;
-  /** Counts the changes to a payment. */
+  /** Counts the changes to a payment; with `dispute.…`, to a dispute. */
   readonly sequence: number;
-  /** `payment_method` with `enrollment.…`, empty with `webhook.test`, else `payment`. */
+  /** `payment_method` with `enrollment.…`, `dispute` and `payment` with `dispute.…`, empty with `webhook.test`, else `payment`. */
   readonly data: {
     /** The record after the change. */
     readonly payment?: Payment & {
@@ -1419,6 +1506,8 @@ export type Event = {
       /** The `x-idempotency-key` of the call that made the payment. */
       readonly idempotency_key: string;
     };
+    /** The dispute after the change. */
+    readonly dispute?: Dispute;
     /** The stored method after the change. */
     readonly payment_method?: StoredPaymentMethod;
   };
@@ -1972,6 +2061,14 @@ export type PhoneInput = {
   readonly number?: string | null;
 };
 
+/** A payment, and others of the same payer, order and amount, created within a day of it. Payments that ended without taking money (DECLINED, ERROR, EXPIRED, CANCELED) count as no duplicates. */
+export type PossibleDuplicate = {
+  /** UUID of the payment. */
+  readonly payment_id: string;
+  /** UUIDs of the others, ten at most. */
+  readonly other_payment_ids: readonly string[];
+};
+
 /** A refused call (RFC 9457). Declines, unknown outcomes and unreachable providers are not refusals: the returned payment shows them. The rpc protocols carry the same information as `google.rpc.ErrorInfo` of the domain `payments.v1`. */
 export type Problem = {
   /** Always the same; `code` gives the reason. */
@@ -1983,7 +2080,7 @@ export type Problem = {
   /** What is wrong. It never repeats a value of the request. */
   readonly detail: string;
   /** The reason. Base decisions on this field. */
-  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "CATALOGUE_INVALID" | "SECRET_MISSING" | "VERSION_CHANGED" | "CONFIGURED_BY_FILE" | "CONNECTION_REPOINTED" | "CREDENTIALS_REFUSED" | "CONNECTION_IN_USE" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
+  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "DISPUTE_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "CATALOGUE_INVALID" | "SECRET_MISSING" | "VERSION_CHANGED" | "CONFIGURED_BY_FILE" | "CONNECTION_REPOINTED" | "CREDENTIALS_REFUSED" | "CONNECTION_IN_USE" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
   /** A line for each faulty field, or `detail` alone. */
   readonly messages: readonly string[];
   /** The faulty fields; empty if the refusal is not about a field. */
@@ -2173,6 +2270,73 @@ export type RoutingRulesCondition = {
   readonly name: string | null;
   /** Description of the route. */
   readonly description: string | null;
+};
+
+/** The payer, and filters as in ListPaymentsRequest. A payment must match all of them. */
+export type SearchPaymentsRequest = {
+  /** Payments with this merchant order number. */
+  readonly merchant_order_id?: string | null;
+  /** Payments with this status. */
+  readonly status?: PaymentStatus | null;
+  /** Created at this time or later: RFC 3339, or YYYY-MM-DD for the beginning of that day in `zone`. */
+  readonly created_from?: string | null;
+  /** Created at this time or earlier: RFC 3339, or YYYY-MM-DD for the end of that day in `zone`. */
+  readonly created_to?: string | null;
+  /** Maximum number of payments per page; 0 means 20, and more than 100 means 100. */
+  readonly page_size?: number | null;
+  /** The `next_page_token` of the previous page. The filters must be the same. */
+  readonly page_token?: string | null;
+  /** Payments whose merchant order number begins with this text, upper and lower case distinguished. */
+  readonly merchant_order_id_prefix?: string | null;
+  /** Payments of this stored customer: a UUID. */
+  readonly customer_id?: string | null;
+  /** Payments of the stored customer with this id of the merchant's. */
+  readonly merchant_customer_id?: string | null;
+  /** Payments with a transaction at this connection. */
+  readonly connection_id?: string | null;
+  /** Payments by this type of payment method, such as CARD. */
+  readonly payment_method_type?: string | null;
+  /** Payments by this kind of payment method. */
+  readonly category?: TransactionCategory | null;
+  /** Payments with a card of this brand, such as VISA. */
+  readonly card_brand?: string | null;
+  /** Payments of this country: ISO 3166-1 alpha-2. */
+  readonly country?: string | null;
+  /** Payments in this currency: ISO 4217. */
+  readonly currency?: string | null;
+  /** Payments of at least this amount: a decimal such as "10.50". Needs `currency`. */
+  readonly amount_from?: string | null;
+  /** Payments of at most this amount: a decimal such as "10.50". Needs `currency`. */
+  readonly amount_to?: string | null;
+  /** Payments with this sub-status. */
+  readonly sub_status?: PaymentSubStatusValue | null;
+  /** Payments with a transaction that has this response code, such as INSUFFICIENT_FUNDS. */
+  readonly response_code?: string | null;
+  /** If true: only payments of which an attempt has an unknown outcome. */
+  readonly unknown_outcome?: boolean | null;
+  /** If true: only payments that were disputed, however it ended. */
+  readonly disputed?: boolean | null;
+  /** Payments of which a transaction succeeded at this time or later, as in `created_from`. */
+  readonly succeeded_from?: string | null;
+  /** Payments of which a transaction succeeded at this time or earlier, as in `created_to`. */
+  readonly succeeded_to?: string | null;
+  /** The time zone of dates: an IANA name such as America/Bogota, or an offset such as -05:00. UTC if empty. */
+  readonly zone?: string | null;
+  /** Payments of the payer with this e-mail address. Upper and lower case are the same; every other character counts. */
+  readonly payer_email?: string | null;
+  /** Payments of the payer with this identity document, its type and number as in the payment; other characters than letters and digits do not count. Needs `country`. */
+  readonly payer_document?: DocumentInput | null;
+};
+
+export type SearchPaymentsResponse = {
+  /** The payments of the page, newest first. */
+  readonly payments: readonly Payment[];
+  /** "" on the last page. */
+  readonly next_page_token: string;
+  /** 10,000 if the page ends because so many payments were looked at: the next page continues after them. Otherwise 0. */
+  readonly looked_at: number;
+  /** Payments of the page that may have been made twice. */
+  readonly possible_duplicates: readonly PossibleDuplicate[];
 };
 
 export type SetConnectionSecretRequest = {
@@ -2612,7 +2776,7 @@ export type UpdateWebhookRequest = {
   /** As in CreateWebhookRequest. */
   readonly url?: string | null;
   /** Replaces the list; an empty list changes nothing. */
-  readonly events?: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[] | null;
+  readonly events?: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "dispute.opened" | "dispute.updated" | "dispute.closed" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[] | null;
   /** The merchant's description of the webhook, up to 255 characters. */
   readonly description?: string | null;
   /** true turns the webhook on, false turns it off. */
@@ -2701,7 +2865,7 @@ export type Webhook = {
   /** The merchant's description of the webhook. */
   readonly description: string;
   /** Names of events, such as payment.refund. */
-  readonly events: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[];
+  readonly events: readonly ("payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "dispute.opened" | "dispute.updated" | "dispute.closed" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll")[];
   /** true if events are sent. */
   readonly active: boolean;
   /** Why the service turned the webhook off: GONE (the receiver responded with 410). "" if the service did not turn it off. */
@@ -2733,9 +2897,11 @@ export type Operations = {
    *
    * Every payment that existed when the first page was read is listed exactly once, even if others are created while you read.
    */
-  readonly listPayments: { readonly request: { readonly merchant_order_id?: string; readonly status?: PaymentStatus; readonly created_from?: string; readonly created_to?: string; readonly page_size?: number; readonly page_token?: string }; readonly response: readonly Payment[] };
+  readonly listPayments: { readonly request: { readonly merchant_order_id?: string; readonly status?: PaymentStatus; readonly created_from?: string; readonly created_to?: string; readonly page_size?: number; readonly page_token?: string; readonly merchant_order_id_prefix?: string; readonly customer_id?: string; readonly merchant_customer_id?: string; readonly connection_id?: string; readonly payment_method_type?: string; readonly category?: TransactionCategory; readonly card_brand?: string; readonly country?: string; readonly currency?: string; readonly amount_from?: string; readonly amount_to?: string; readonly sub_status?: PaymentSubStatusValue; readonly response_code?: string; readonly unknown_outcome?: boolean; readonly disputed?: boolean; readonly succeeded_from?: string; readonly succeeded_to?: string; readonly zone?: string }; readonly response: readonly Payment[] };
   /** Returns the current state of a payment of the caller's account. An outcome that was unknown when the payment was created appears here once it is known. A repeated CreatePayment with the same key still returns the first response. */
   readonly getPayment: { readonly request: { readonly id: string }; readonly response: Payment };
+  /** Finds the payments of a payer, by the e-mail address or identity document in the request's body, and marks possible duplicates. Takes the filters of ListPayments too, and finds nothing of a payer whose data has been erased. */
+  readonly searchPayments: { readonly request: SearchPaymentsRequest; readonly response: SearchPaymentsResponse };
   /**
    * Captures all that is left of an authorization, or the given amount. Returns the payment; its `transactions` field is the CAPTURE.
    *
@@ -2790,6 +2956,14 @@ export type Operations = {
   readonly updateCustomer: { readonly request: UpdateCustomerRequest & { readonly id: string }; readonly response: Customer };
   /** Erases the customer's data: every field except the identifier, and the stored payment methods including their ciphertext. Records of existing payments do not change. */
   readonly deleteCustomer: { readonly request: { readonly id: string }; readonly response: undefined };
+  /** Returns a dispute of the caller's account. */
+  readonly getDispute: { readonly request: { readonly id: string }; readonly response: Dispute };
+  /**
+   * Lists the disputes of the caller's account, newest first. REST returns only the array of disputes and links to the next page in the header `Link: <...>; rel="next"`.
+   *
+   * Every dispute that existed when the first page was read is listed exactly once, even if others are opened while you read.
+   */
+  readonly listDisputes: { readonly request: { readonly payment_id?: string; readonly status?: DisputeStatus; readonly opened_from?: string; readonly opened_to?: string; readonly page_size?: number; readonly page_token?: string }; readonly response: readonly Dispute[] };
   /** Lists the connections of the current catalogue, in the catalogue's order, with their health as seen by this replica. A key of OPERATOR_READ_KEYS suffices. */
   readonly listConnections: { readonly request: Record<never, never>; readonly response: ListConnectionsResponse };
   /**
@@ -2835,8 +3009,9 @@ export type Operations = {
 /** The HTTP call for each operation. `query` lists the members of the request that go into the query string. */
 export const OPERATIONS = {
   createPayment: {"verb":"POST","path":"/v1/payments","query":[],"hasBody":true,"takesKey":true},
-  listPayments: {"verb":"GET","path":"/v1/payments","query":["merchant_order_id","status","created_from","created_to","page_size","page_token"],"hasBody":false,"takesKey":false},
+  listPayments: {"verb":"GET","path":"/v1/payments","query":["merchant_order_id","status","created_from","created_to","page_size","page_token","merchant_order_id_prefix","customer_id","merchant_customer_id","connection_id","payment_method_type","category","card_brand","country","currency","amount_from","amount_to","sub_status","response_code","unknown_outcome","disputed","succeeded_from","succeeded_to","zone"],"hasBody":false,"takesKey":false},
   getPayment: {"verb":"GET","path":"/v1/payments/{id}","query":[],"hasBody":false,"takesKey":false},
+  searchPayments: {"verb":"POST","path":"/v1/payments/search","query":[],"hasBody":true,"takesKey":false},
   capturePayment: {"verb":"POST","path":"/v1/payments/{payment_id}/capture","query":[],"hasBody":true,"takesKey":true},
   cancelPayment: {"verb":"POST","path":"/v1/payments/{payment_id}/cancel","query":[],"hasBody":true,"takesKey":true},
   refundPayment: {"verb":"POST","path":"/v1/payments/{payment_id}/refund","query":[],"hasBody":true,"takesKey":true},
@@ -2860,6 +3035,8 @@ export const OPERATIONS = {
   getCustomer: {"verb":"GET","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},
   updateCustomer: {"verb":"PATCH","path":"/v1/customers/{id}","query":[],"hasBody":true,"takesKey":false},
   deleteCustomer: {"verb":"DELETE","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},
+  getDispute: {"verb":"GET","path":"/v1/disputes/{id}","query":[],"hasBody":false,"takesKey":false},
+  listDisputes: {"verb":"GET","path":"/v1/disputes","query":["payment_id","status","opened_from","opened_to","page_size","page_token"],"hasBody":false,"takesKey":false},
   listConnections: {"verb":"GET","path":"/v1/connections","query":[],"hasBody":false,"takesKey":false},
   explainRoute: {"verb":"POST","path":"/v1/routes/explain","query":[],"hasBody":true,"takesKey":false},
   enrollPaymentMethod: {"verb":"POST","path":"/v1/customers/{customer_id}/payment-methods","query":[],"hasBody":true,"takesKey":true},

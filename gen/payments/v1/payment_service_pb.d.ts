@@ -7,8 +7,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { Checkout, MetadataEntry, Payment, Payment_Status, Payment_Workflow, PaymentSchema } from "./payment_pb.js";
-import type { CustomerPayer } from "./customer_payer_pb.js";
+import type { Checkout, MetadataEntry, Payment, Payment_Status, Payment_SubStatus_Value, Payment_Workflow, PaymentSchema, Transaction_Category } from "./payment_pb.js";
+import type { CustomerPayer, Document } from "./customer_payer_pb.js";
 import type { PaymentMethodInput } from "./payment_method_pb.js";
 import type { AdditionalData } from "./additional_data_pb.js";
 import type { ListValue, Value } from "@bufbuild/protobuf/wkt";
@@ -58,14 +58,14 @@ export declare type ListPaymentsRequest = Message<"payments.v1.ListPaymentsReque
   status: Payment_Status;
 
   /**
-   * Created at this time or later: RFC 3339, or YYYY-MM-DD for the beginning of that day in UTC.
+   * Created at this time or later: RFC 3339, or YYYY-MM-DD for the beginning of that day in `zone`.
    *
    * @generated from field: string created_from = 3;
    */
   createdFrom: string;
 
   /**
-   * Created at this time or earlier: RFC 3339, or YYYY-MM-DD for the end of that day in UTC.
+   * Created at this time or earlier: RFC 3339, or YYYY-MM-DD for the end of that day in `zone`.
    *
    * @generated from field: string created_to = 4;
    */
@@ -84,6 +84,132 @@ export declare type ListPaymentsRequest = Message<"payments.v1.ListPaymentsReque
    * @generated from field: string page_token = 6;
    */
   pageToken: string;
+
+  /**
+   * Payments whose merchant order number begins with this text, upper and lower case distinguished.
+   *
+   * @generated from field: string merchant_order_id_prefix = 7;
+   */
+  merchantOrderIdPrefix: string;
+
+  /**
+   * Payments of this stored customer: a UUID.
+   *
+   * @generated from field: string customer_id = 8;
+   */
+  customerId: string;
+
+  /**
+   * Payments of the stored customer with this id of the merchant's.
+   *
+   * @generated from field: string merchant_customer_id = 9;
+   */
+  merchantCustomerId: string;
+
+  /**
+   * Payments with a transaction at this connection.
+   *
+   * @generated from field: string connection_id = 10;
+   */
+  connectionId: string;
+
+  /**
+   * Payments by this type of payment method, such as CARD.
+   *
+   * @generated from field: string payment_method_type = 11;
+   */
+  paymentMethodType: string;
+
+  /**
+   * Payments by this kind of payment method.
+   *
+   * @generated from field: payments.v1.Transaction.Category category = 12;
+   */
+  category: Transaction_Category;
+
+  /**
+   * Payments with a card of this brand, such as VISA.
+   *
+   * @generated from field: string card_brand = 13;
+   */
+  cardBrand: string;
+
+  /**
+   * Payments of this country: ISO 3166-1 alpha-2.
+   *
+   * @generated from field: string country = 14;
+   */
+  country: string;
+
+  /**
+   * Payments in this currency: ISO 4217.
+   *
+   * @generated from field: string currency = 15;
+   */
+  currency: string;
+
+  /**
+   * Payments of at least this amount: a decimal such as "10.50". Needs `currency`.
+   *
+   * @generated from field: string amount_from = 16;
+   */
+  amountFrom: string;
+
+  /**
+   * Payments of at most this amount: a decimal such as "10.50". Needs `currency`.
+   *
+   * @generated from field: string amount_to = 17;
+   */
+  amountTo: string;
+
+  /**
+   * Payments with this sub-status.
+   *
+   * @generated from field: payments.v1.Payment.SubStatus.Value sub_status = 18;
+   */
+  subStatus: Payment_SubStatus_Value;
+
+  /**
+   * Payments with a transaction that has this response code, such as INSUFFICIENT_FUNDS.
+   *
+   * @generated from field: string response_code = 19;
+   */
+  responseCode: string;
+
+  /**
+   * If true: only payments of which an attempt has an unknown outcome.
+   *
+   * @generated from field: bool unknown_outcome = 20;
+   */
+  unknownOutcome: boolean;
+
+  /**
+   * If true: only payments that were disputed, however it ended.
+   *
+   * @generated from field: bool disputed = 21;
+   */
+  disputed: boolean;
+
+  /**
+   * Payments of which a transaction succeeded at this time or later, as in `created_from`.
+   *
+   * @generated from field: string succeeded_from = 22;
+   */
+  succeededFrom: string;
+
+  /**
+   * Payments of which a transaction succeeded at this time or earlier, as in `created_to`.
+   *
+   * @generated from field: string succeeded_to = 23;
+   */
+  succeededTo: string;
+
+  /**
+   * The time zone of dates: an IANA name such as America/Bogota, or an offset such as -05:00. UTC if empty.
+   *
+   * @generated from field: string zone = 24;
+   */
+  zone: string;
 };
 
 /**
@@ -109,6 +235,14 @@ export declare type ListPaymentsResponse = Message<"payments.v1.ListPaymentsResp
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
+
+  /**
+   * 10,000 if the page ends because so many payments were looked at: the next page continues after them. Otherwise 0. In
+   * REST: the header `x-looked-at`, if it is not 0.
+   *
+   * @generated from field: int32 looked_at = 3;
+   */
+  lookedAt: number;
 };
 
 /**
@@ -116,6 +250,269 @@ export declare type ListPaymentsResponse = Message<"payments.v1.ListPaymentsResp
  * Use `create(ListPaymentsResponseSchema)` to create a new message.
  */
 export declare const ListPaymentsResponseSchema: GenMessage<ListPaymentsResponse>;
+
+/**
+ * The payer, and filters as in ListPaymentsRequest. A payment must match all of them.
+ *
+ * @generated from message payments.v1.SearchPaymentsRequest
+ */
+export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsRequest"> & {
+  /**
+   * Payments with this merchant order number.
+   *
+   * @generated from field: string merchant_order_id = 1;
+   */
+  merchantOrderId: string;
+
+  /**
+   * Payments with this status.
+   *
+   * @generated from field: payments.v1.Payment.Status status = 2;
+   */
+  status: Payment_Status;
+
+  /**
+   * Created at this time or later: RFC 3339, or YYYY-MM-DD for the beginning of that day in `zone`.
+   *
+   * @generated from field: string created_from = 3;
+   */
+  createdFrom: string;
+
+  /**
+   * Created at this time or earlier: RFC 3339, or YYYY-MM-DD for the end of that day in `zone`.
+   *
+   * @generated from field: string created_to = 4;
+   */
+  createdTo: string;
+
+  /**
+   * Maximum number of payments per page; 0 means 20, and more than 100 means 100.
+   *
+   * @generated from field: int32 page_size = 5;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page. The filters must be the same.
+   *
+   * @generated from field: string page_token = 6;
+   */
+  pageToken: string;
+
+  /**
+   * Payments whose merchant order number begins with this text, upper and lower case distinguished.
+   *
+   * @generated from field: string merchant_order_id_prefix = 7;
+   */
+  merchantOrderIdPrefix: string;
+
+  /**
+   * Payments of this stored customer: a UUID.
+   *
+   * @generated from field: string customer_id = 8;
+   */
+  customerId: string;
+
+  /**
+   * Payments of the stored customer with this id of the merchant's.
+   *
+   * @generated from field: string merchant_customer_id = 9;
+   */
+  merchantCustomerId: string;
+
+  /**
+   * Payments with a transaction at this connection.
+   *
+   * @generated from field: string connection_id = 10;
+   */
+  connectionId: string;
+
+  /**
+   * Payments by this type of payment method, such as CARD.
+   *
+   * @generated from field: string payment_method_type = 11;
+   */
+  paymentMethodType: string;
+
+  /**
+   * Payments by this kind of payment method.
+   *
+   * @generated from field: payments.v1.Transaction.Category category = 12;
+   */
+  category: Transaction_Category;
+
+  /**
+   * Payments with a card of this brand, such as VISA.
+   *
+   * @generated from field: string card_brand = 13;
+   */
+  cardBrand: string;
+
+  /**
+   * Payments of this country: ISO 3166-1 alpha-2.
+   *
+   * @generated from field: string country = 14;
+   */
+  country: string;
+
+  /**
+   * Payments in this currency: ISO 4217.
+   *
+   * @generated from field: string currency = 15;
+   */
+  currency: string;
+
+  /**
+   * Payments of at least this amount: a decimal such as "10.50". Needs `currency`.
+   *
+   * @generated from field: string amount_from = 16;
+   */
+  amountFrom: string;
+
+  /**
+   * Payments of at most this amount: a decimal such as "10.50". Needs `currency`.
+   *
+   * @generated from field: string amount_to = 17;
+   */
+  amountTo: string;
+
+  /**
+   * Payments with this sub-status.
+   *
+   * @generated from field: payments.v1.Payment.SubStatus.Value sub_status = 18;
+   */
+  subStatus: Payment_SubStatus_Value;
+
+  /**
+   * Payments with a transaction that has this response code, such as INSUFFICIENT_FUNDS.
+   *
+   * @generated from field: string response_code = 19;
+   */
+  responseCode: string;
+
+  /**
+   * If true: only payments of which an attempt has an unknown outcome.
+   *
+   * @generated from field: bool unknown_outcome = 20;
+   */
+  unknownOutcome: boolean;
+
+  /**
+   * If true: only payments that were disputed, however it ended.
+   *
+   * @generated from field: bool disputed = 21;
+   */
+  disputed: boolean;
+
+  /**
+   * Payments of which a transaction succeeded at this time or later, as in `created_from`.
+   *
+   * @generated from field: string succeeded_from = 22;
+   */
+  succeededFrom: string;
+
+  /**
+   * Payments of which a transaction succeeded at this time or earlier, as in `created_to`.
+   *
+   * @generated from field: string succeeded_to = 23;
+   */
+  succeededTo: string;
+
+  /**
+   * The time zone of dates: an IANA name such as America/Bogota, or an offset such as -05:00. UTC if empty.
+   *
+   * @generated from field: string zone = 24;
+   */
+  zone: string;
+
+  /**
+   * Payments of the payer with this e-mail address. Upper and lower case are the same; every other character counts.
+   *
+   * @generated from field: string payer_email = 25;
+   */
+  payerEmail: string;
+
+  /**
+   * Payments of the payer with this identity document, its type and number as in the payment; other characters than
+   * letters and digits do not count. Needs `country`.
+   *
+   * @generated from field: optional payments.v1.Document payer_document = 26;
+   */
+  payerDocument?: Document | undefined;
+};
+
+/**
+ * Describes the message payments.v1.SearchPaymentsRequest.
+ * Use `create(SearchPaymentsRequestSchema)` to create a new message.
+ */
+export declare const SearchPaymentsRequestSchema: GenMessage<SearchPaymentsRequest>;
+
+/**
+ * @generated from message payments.v1.SearchPaymentsResponse
+ */
+export declare type SearchPaymentsResponse = Message<"payments.v1.SearchPaymentsResponse"> & {
+  /**
+   * The payments of the page, newest first.
+   *
+   * @generated from field: repeated payments.v1.Payment payments = 1;
+   */
+  payments: Payment[];
+
+  /**
+   * "" on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * 10,000 if the page ends because so many payments were looked at: the next page continues after them. Otherwise 0.
+   *
+   * @generated from field: int32 looked_at = 3;
+   */
+  lookedAt: number;
+
+  /**
+   * Payments of the page that may have been made twice.
+   *
+   * @generated from field: repeated payments.v1.PossibleDuplicate possible_duplicates = 4;
+   */
+  possibleDuplicates: PossibleDuplicate[];
+};
+
+/**
+ * Describes the message payments.v1.SearchPaymentsResponse.
+ * Use `create(SearchPaymentsResponseSchema)` to create a new message.
+ */
+export declare const SearchPaymentsResponseSchema: GenMessage<SearchPaymentsResponse>;
+
+/**
+ * A payment, and others of the same payer, order and amount, created within a day of it. Payments that ended without
+ * taking money (DECLINED, ERROR, EXPIRED, CANCELED) count as no duplicates.
+ *
+ * @generated from message payments.v1.PossibleDuplicate
+ */
+export declare type PossibleDuplicate = Message<"payments.v1.PossibleDuplicate"> & {
+  /**
+   * UUID of the payment.
+   *
+   * @generated from field: string payment_id = 1;
+   */
+  paymentId: string;
+
+  /**
+   * UUIDs of the others, ten at most.
+   *
+   * @generated from field: repeated string other_payment_ids = 2;
+   */
+  otherPaymentIds: string[];
+};
+
+/**
+ * Describes the message payments.v1.PossibleDuplicate.
+ * Use `create(PossibleDuplicateSchema)` to create a new message.
+ */
+export declare const PossibleDuplicateSchema: GenMessage<PossibleDuplicate>;
 
 /**
  * @generated from message payments.v1.CreatePaymentRequest
@@ -810,6 +1207,17 @@ export declare const PaymentService: GenService<{
     methodKind: "unary";
     input: typeof ListPaymentsRequestSchema;
     output: typeof ListPaymentsResponseSchema;
+  },
+  /**
+   * Finds the payments of a payer, by the e-mail address or identity document in the request's body, and marks possible
+   * duplicates. Takes the filters of ListPayments too, and finds nothing of a payer whose data has been erased.
+   *
+   * @generated from rpc payments.v1.PaymentService.SearchPayments
+   */
+  searchPayments: {
+    methodKind: "unary";
+    input: typeof SearchPaymentsRequestSchema;
+    output: typeof SearchPaymentsResponseSchema;
   },
   /**
    * Captures all that is left of an authorization, or the given amount. Returns the payment; its `transactions` field

@@ -44,6 +44,8 @@ const additionalData = fields({
   merchantAdviceCode: textOf,
   hmacSignature: textLike(/^[A-Za-z0-9+/]{43}=$/),
   'pix.expirationDate': dateOf,
+  // About a dispute.
+  ...each(textOf, 'chargebackReasonCode', 'defensePeriodEndsAt'),
   // About the card behind a wallet.
   ...each(
     textOf,

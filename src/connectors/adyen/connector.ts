@@ -32,6 +32,7 @@ import { toAdyenAmount } from './money.ts';
 import { CORRECTIONS, readNotifications } from './notifications.ts';
 import { fromTransientError, isErrorBody } from './refusals.ts';
 import { type AdyenSettings, FORM, NOTIFICATION_SECRETS, readSettings } from './settings.ts';
+import { readAdyenSettlement } from './settlement.ts';
 import {
   detailsRequest,
   methodFields,
@@ -67,6 +68,7 @@ const CAPABILITIES: Capabilities = {
 export const adyenConnector: Connector = {
   name: 'adyen',
   corrections: CORRECTIONS,
+  readSettlement: readAdyenSettlement,
   hosts: { TEST: ['checkout-test.adyen.com'], LIVE: ['*-checkout-live.adyenpayments.com'] },
   settings: FORM,
   notificationSecrets: NOTIFICATION_SECRETS,

@@ -22,9 +22,9 @@ import type {
   RawNotification,
   SignedOutcome,
 } from '../port/connector.ts';
-import type { Dispute, DisputeStage } from '../port/dispute-report.ts';
 import type { Outcome } from '../port/outcome.ts';
 import { type Item, namesOf, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
+import { DISPUTE_EVENTS, disputeOf } from './disputes.ts';
 import { isLocalAtAdyen } from './methods.ts';
 import { fromAdyenAmount } from './money.ts';
 import { withCard } from './reported-card.ts';
@@ -97,19 +97,6 @@ const CORRECTED: Readonly<Record<string, readonly string[]>> = {
   ...CORRECTIONS.refund,
 };
 
-/** DISPUTE_DEFENSE_PERIOD_ENDED is deliberately missing: it may end an inquiry, which took no money. */
-const DISPUTES: Readonly<Record<string, DisputeStage>> = {
-  NOTIFICATION_OF_CHARGEBACK: 'opened',
-  CHARGEBACK: 'opened',
-  CHARGEBACK_REVERSED: 'won',
-  ISSUER_RESPONSE_TIMEFRAME_EXPIRED: 'won',
-  PREARBITRATION_WON: 'won',
-  SCHEME_ARBITRATION_WON: 'won',
-  SECOND_CHARGEBACK: 'lost',
-  PREARBITRATION_LOST: 'lost',
-  SCHEME_ARBITRATION_LOST: 'lost',
-};
-
 /** Time by which Adyen's clock may be ahead of ours. */
 const MAX_AHEAD_MS = 5 * 60_000;
 
@@ -167,7 +154,7 @@ function signedFields(item: Item): readonly string[] {
  * holds back every later notification until it is accepted.
  */
 function isIgnoredUnsigned({ eventCode, raw }: Item): boolean {
-  const isUsed = [MEANINGS, DISPUTES].some((events) => Object.hasOwn(events, eventCode));
+  const isUsed = [MEANINGS, DISPUTE_EVENTS].some((events) => Object.hasOwn(events, eventCode));
   const isIgnored = EVENT_CODE.test(eventCode) && !isUsed && eventCode !== CANCEL_OR_REFUND;
   const { additionalData = null } = raw;
   return isIgnored && !(isJsonObject(additionalData) && 'hmacSignature' in additionalData);
@@ -190,10 +177,10 @@ function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[
     ...(isUuid(merchantReference) && { transactionId: merchantReference }),
     ...(isTextLike(paymentReference, PSP_REFERENCE) && { providerPaymentId: paymentReference }),
   };
-  const stage = DISPUTES[eventCode];
-  if (stage) {
+  const dispute = disputeOf(item);
+  if (dispute) {
     const isNamed = 'transactionId' in payment || 'providerPaymentId' in payment;
-    return isNamed ? [{ ...payment, dispute: disputeOf(item, stage) }] : [];
+    return isNamed ? [{ ...payment, dispute }] : [];
   }
 
   if (eventCode === CANCEL_OR_REFUND) {
@@ -268,15 +255,6 @@ function alarm(
   const money = fromAdyenAmount(item.amount);
   const outcome = alarmingOutcome(`${detail} ${item.reason}`.trim());
   return money ? { signed: { outcome, ...money, ...about } } : {};
-}
-
-/**
- * Reads a dispute. Its reference is present only along with the payment's, and is the same in all of the dispute's
- * events.
- */
-function disputeOf({ pspReference, originalReference, amount }: Item, stage: DisputeStage): Dispute {
-  const reference = originalReference && isTextLike(pspReference, PSP_REFERENCE) ? pspReference : undefined;
-  return { stage, reference, money: fromAdyenAmount(amount) };
 }
 
 function signed(

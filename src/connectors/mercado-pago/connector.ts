@@ -30,6 +30,7 @@ import { createCode } from './payment-request.ts';
 import { fromCodeCreation, fromNotifiedPayment } from './payments.ts';
 import { parseReference } from './reference.ts';
 import { FORM, type MercadoPagoSettings, NOTIFICATION_SECRETS, readSettings } from './settings.ts';
+import { readMercadoPagoSettlement } from './settlement.ts';
 import {
   amountIn,
   type Call,
@@ -63,6 +64,7 @@ const CAPABILITIES: Capabilities = {
 export const mercadoPagoConnector: Connector = {
   name: 'mercado-pago',
   corrections: CORRECTIONS,
+  readSettlement: readMercadoPagoSettlement,
   // The account, not the host, tells the environment.
   hosts: { TEST: ['api.mercadopago.com'], LIVE: ['api.mercadopago.com'] },
   settings: FORM,
@@ -85,6 +87,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const call = (): Call => ({ send: begin(), settings: mercadoPago, shownAs });
   return {
     ...accountAt([origin], accountId, accessToken),
+    accountCurrency: mercadoPago.currency,
     capabilities: capabilitiesOf(mercadoPago),
     deadlineMs: timeoutMs,
     pay: (attempt) => pay(attempt, call()),

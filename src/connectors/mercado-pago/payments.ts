@@ -1,4 +1,5 @@
 import type { Money } from '#src/money.ts';
+import { caseText } from '../kit/dispute-case.ts';
 import type { HttpResult } from '../kit/http-client.ts';
 import {
   answeredAboutAnother,
@@ -136,11 +137,25 @@ export function fromNotifiedPayment(
 
 function disputeOf(payment: Payment): Dispute | undefined {
   const { status, status_detail: detail } = payment;
-  if (status === 'in_mediation') return { stage: 'opened', reference: disputeId('mediation', payment) };
+  if (status === 'in_mediation') {
+    return { stage: 'opened', reference: disputeId('mediation', payment), case: MEDIATION };
+  }
   if (status !== 'charged_back') return undefined;
   const stage = detail === 'in_process' ? 'opened' : detail === 'reimbursed' ? 'won' : 'lost';
-  return { stage, reference: disputeId('chargeback', payment) };
+  const reported = { status: CASES[stage], rawReason: caseText(detail) };
+  return { stage, reference: disputeId('chargeback', payment), moves: MOVES[detail], case: reported };
 }
+
+const CASES = { opened: 'NEEDS_RESPONSE', won: 'WON', lost: 'LOST' } as const;
+
+/** Mercado Pago itself decides who gets the money of a mediation, so it counts as a chargeback. */
+const MEDIATION = { status: 'NEEDS_RESPONSE', rawReason: 'in_mediation' } as const;
+
+/**
+ * Movements of the disputed money so far, by the status detail of a chargeback. While it is in process, Mercado Pago does
+ * not say whether it has taken the money.
+ */
+const MOVES: Readonly<Record<string, number>> = { settled: 1, reimbursed: 2 };
 
 /**
  * Returns the disputes that have ended according to a payment's state: the merchant or the payer got the money back.
@@ -149,7 +164,9 @@ export function endedDisputesOf(payment: Payment): readonly Dispute[] {
   const isWon = payment.status === 'approved' || disputeOf(payment)?.stage === 'won';
   if (!isWon && payment.status !== 'refunded') return [];
   const stage = isWon ? 'won' : 'lost';
-  return DISPUTE_KINDS.map((kind) => ({ stage, reference: disputeId(kind, payment) }));
+  const ended = DISPUTE_KINDS.map((kind) => ({ stage, reference: disputeId(kind, payment) }) as const);
+  const current = disputeOf(payment);
+  return ended.map((one) => (one.reference === current?.reference ? { ...one, moves: current?.moves } : one));
 }
 
 const DISPUTE_KINDS = ['mediation', 'chargeback'] as const;

@@ -91,6 +91,8 @@ export const readResource = fields({
   status: textOf,
   dispute_amount: amountOf,
   dispute_outcome: fields({ outcome_code: textOf, amount_refunded: amountOf }),
+  money_movements: listOf(fields({ ...each(textOf, 'affected_party', 'type', 'reason'), amount: amountOf })),
+  ...each(textOf, 'reason', 'dispute_life_cycle_stage', 'seller_response_due_date', 'update_time'),
   disputed_transactions: listOf(
     fields({ custom: uuidOf, invoice_number: uuidOf, seller_transaction_id: textLike(PAYPAL_ID) }),
   ),

@@ -22,6 +22,7 @@ import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
 import { openPayPalClient } from './paypal-client.ts';
 import { FORM, type PayPalSettings, readSettings } from './settings.ts';
+import { readPayPalSettlement } from './settlement.ts';
 import { captureOrder, getOrder, getUser, refundCapture, type Send } from './to-provider.ts';
 import { createVerification } from './verification.ts';
 
@@ -42,6 +43,7 @@ const CAPABILITIES: Capabilities = {
 export const paypalConnector: Connector = {
   name: 'paypal',
   corrections: CORRECTIONS,
+  readSettlement: readPayPalSettlement,
   hosts: { TEST: ['api-m.sandbox.paypal.com'], LIVE: ['api-m.paypal.com'] },
   settings: FORM,
   notificationSecrets: [],

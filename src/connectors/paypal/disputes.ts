@@ -1,7 +1,15 @@
 import type { Money } from '#src/money.ts';
+import { caseText, caseTime } from '../kit/dispute-case.ts';
 import { bodyOf } from '../kit/provider-answer.ts';
 import type { NotificationReading, NotificationSubject } from '../port/connector.ts';
-import type { Dispute, DisputeStage } from '../port/dispute-report.ts';
+import type {
+  CaseReason,
+  CaseStage,
+  CaseStatus,
+  Dispute,
+  DisputeCase,
+  DisputeStage,
+} from '../port/dispute-report.ts';
 import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
 import { notFoundOf } from './look-up.ts';
 import type { ApiRequest, Send } from './to-provider.ts';
@@ -38,7 +46,7 @@ export function disputedSubjects(resource: Resource): readonly NotificationSubje
  * and therefore as part of any dispute that PayPal reports. If PayPal reports none, the reversal stays open.
  */
 export function reversedSubjects(resource: Resource): readonly NotificationSubject[] {
-  const dispute: Dispute = { stage: 'opened', money: resource.amount };
+  const dispute: Dispute = { stage: 'opened', money: resource.amount, moves: 1 };
   return refundedSubjects(resource).map((subject) => ({ ...subject, dispute }));
 }
 
@@ -97,8 +105,80 @@ function disputeOf(resource: Resource): Dispute {
     stage,
     reference: resource.dispute_id,
     // An amount for several transactions is not the amount of any one of them.
-    money: resource.disputed_transactions.length === 1 ? moneyOf(resource, stage) : undefined,
+    ...(resource.disputed_transactions.length === 1 && {
+      money: moneyOf(resource, stage),
+      moves: movesOf(resource) || undefined,
+    }),
+    case: caseOf(resource),
   };
+}
+
+const STAGES: Readonly<Record<string, CaseStage>> = {
+  INQUIRY: 'INQUIRY',
+  CHARGEBACK: 'CHARGEBACK',
+  PRE_ARBITRATION: 'PRE_ARBITRATION',
+  ARBITRATION: 'ARBITRATION',
+};
+
+/** Meanings of an open dispute's status. With any other, the merchant may have to respond. */
+const STATUSES: Readonly<Record<string, CaseStatus>> = {
+  WAITING_FOR_BUYER_RESPONSE: 'UNDER_REVIEW',
+  UNDER_REVIEW: 'UNDER_REVIEW',
+};
+
+const OUTCOMES: Readonly<Record<string, CaseStatus>> = {
+  RESOLVED_BUYER_FAVOUR: 'LOST',
+  ACCEPTED: 'ACCEPTED',
+  RESOLVED_SELLER_FAVOUR: 'WON',
+  DENIED: 'WON',
+  RESOLVED_WITH_PAYOUT: 'WON',
+  CANCELED_BY_BUYER: 'CLOSED',
+  NONE: 'CLOSED',
+};
+
+const REASONS: Readonly<Record<string, CaseReason>> = {
+  MERCHANDISE_OR_SERVICE_NOT_RECEIVED: 'NOT_RECEIVED',
+  MERCHANDISE_OR_SERVICE_NOT_AS_DESCRIBED: 'NOT_AS_DESCRIBED',
+  UNAUTHORISED: 'FRAUDULENT',
+  CREDIT_NOT_PROCESSED: 'CREDIT_NOT_PROCESSED',
+  DUPLICATE_TRANSACTION: 'DUPLICATE',
+  INCORRECT_AMOUNT: 'INCORRECT_AMOUNT',
+  CANCELED_RECURRING_BILLING: 'CANCELED_RECURRING',
+};
+
+/** Reads the case. A dispute without a stage counts as a chargeback, which blocks refunds. */
+function caseOf(resource: Resource): DisputeCase {
+  const { status, reason, dispute_outcome, dispute_life_cycle_stage: stage } = resource;
+  const ended = status === 'RESOLVED' ? OUTCOMES[dispute_outcome.outcome_code] : undefined;
+  return {
+    stage: STAGES[stage] ?? 'CHARGEBACK',
+    status: ended ?? STATUSES[status] ?? 'NEEDS_RESPONSE',
+    reason: reason === '' ? undefined : (REASONS[reason] ?? 'OTHER'),
+    rawReason: caseText(reason),
+    fee: feeOf(resource),
+    respondBy: caseTime(resource.seller_response_due_date),
+    at: caseTime(resource.update_time),
+  };
+}
+
+/** Returns the fees that the seller has paid for the dispute; undefined if there are none. */
+function feeOf({ money_movements: movements }: Resource): Money | undefined {
+  const fees = movements.flatMap(({ affected_party, type, reason, amount }) =>
+    affected_party === 'SELLER' && type === 'DEBIT' && reason.endsWith('_FEE') && amount ? [amount] : [],
+  );
+  const [first] = fees;
+  if (!first || fees.some(({ currency }) => currency !== first.currency)) return undefined;
+  return { ...first, minorUnits: fees.reduce((sum, { minorUnits }) => sum + minorUnits, 0n) };
+}
+
+/** Returns the movements of the disputed money so far: from the seller, back to the seller, and so on; fees are no part of them. */
+function movesOf({ money_movements: movements }: Resource): number {
+  const ofMoney = movements.filter(
+    (one) => one.affected_party === 'SELLER' && one.reason === 'DISPUTE_SETTLEMENT',
+  );
+  const count = (type: string) => ofMoney.filter((one) => one.type === type).length;
+  const debits = count('DEBIT');
+  return debits + Math.min(debits, count('CREDIT'));
 }
 
 /** Returns the stage; a dispute with an unknown outcome code stays open, which blocks refunds. */

@@ -7,6 +7,7 @@ import type { Capabilities, MethodKind } from './capabilities.ts';
 import type { Dispute } from './dispute-report.ts';
 import type { WalletEnrollment } from './enrollment.ts';
 import type { Outcome } from './outcome.ts';
+import type { ReadSettlement } from './settlement-line.ts';
 
 /** The implementation for one provider: a folder under connectors/ and a line in registry.ts. */
 export type Connector = {
@@ -14,6 +15,8 @@ export type Connector = {
   readonly name: string;
   /** The provider's later reports that correct its earlier ones. Outcomes carry the rows of this table in `corrects`. */
   readonly corrections: Corrections;
+  /** Reads the provider's settlement reports. undefined: they cannot be imported. */
+  readonly readSettlement?: ReadSettlement;
   /** The provider's own hosts, by environment. The settings of the mounted sandbox's provider name no host. */
   readonly hosts: ProviderHosts;
   /** The message of the settings and secrets, and the values of absent settings, by their names in the message. */
@@ -70,6 +73,8 @@ export type ProviderConnection = {
    * whose credentials may change.
    */
   readonly accountNamedBy?: Secret | undefined;
+  /** The account's only currency; undefined if it has several. */
+  readonly accountCurrency?: string | undefined;
   /** The provider's capabilities; routing skips connections that lack a capability that a payment needs. */
   readonly capabilities: Capabilities;
   /** The slots of its calls in flight, set by `limitCalls`. undefined: no limit. */

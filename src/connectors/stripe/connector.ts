@@ -32,6 +32,7 @@ import { toStripeMoney } from './money.ts';
 import { readEvent } from './notifications.ts';
 import { createIntent, createPaymentMethod, fromPreparation } from './preparations.ts';
 import { FORM, NOTIFICATION_SECRETS, readSettings, type StripeSettings } from './settings.ts';
+import { readStripeSettlement } from './settlement.ts';
 import {
   type Call,
   type CardMethod,
@@ -72,6 +73,7 @@ const CAPABILITIES: Capabilities = {
 export const stripeConnector: Connector = {
   name: 'stripe',
   corrections: CORRECTIONS,
+  readSettlement: readStripeSettlement,
   // The key, not the host, tells the environment.
   hosts: { TEST: ['api.stripe.com'], LIVE: ['api.stripe.com'] },
   settings: FORM,

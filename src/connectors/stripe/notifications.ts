@@ -13,17 +13,15 @@ import {
 } from '../kit/provider-answer.ts';
 import { faultOfTimedSignature, forged } from '../kit/provider-signature.ts';
 import type { NotificationReading, NotificationSubject, RawNotification } from '../port/connector.ts';
-import type { DisputeStage } from '../port/dispute-report.ts';
-import { INTENT_ID, moneyOf } from './answers.ts';
-import { fromStripeMoney } from './money.ts';
+import { INTENT_ID } from './answers.ts';
+import { DISPUTE_FIELDS, disputeOf } from './disputes.ts';
 import type { StripeSettings } from './settings.ts';
-
-const DISPUTE_ID = /^[a-z]{2}_[A-Za-z0-9_]{1,200}$/;
 
 /** Reads the object that an event is about: an intent, a charge, a refund or a dispute. */
 const readObject = fields({
   ...each(textOf, 'object', 'id', 'status'),
   ...each(asIs, 'amount', 'currency'),
+  ...DISPUTE_FIELDS,
   payment_intent: textLike(INTENT_ID),
   metadata: fields({ transaction_id: uuidOf }),
 });
@@ -31,17 +29,11 @@ const readObject = fields({
 const readNotification = fields({
   id: textLike(/^evt_[A-Za-z0-9_]{1,200}$/),
   type: textOf,
+  created: asIs,
   account: asIs,
   livemode: asIs,
   data: fields({ object: optional(readObject) }),
 } satisfies FieldsOf<Stripe.Event>);
-
-const DISPUTES: Readonly<Record<string, DisputeStage>> = {
-  needs_response: 'opened',
-  under_review: 'opened',
-  lost: 'lost',
-  won: 'won',
-};
 
 /**
  * Reads an event that Stripe posted to our endpoint; pure. The event's object is used only to decide what to look up.
@@ -55,22 +47,24 @@ export function readEvent(
   const fault = faultOfTimedSignature(header('stripe-signature'), body, settings.webhookSecrets, nowMs);
   if (fault !== undefined) return forged(fault);
 
-  const { id: deduplicationKey, type, account, livemode, data } = readNotification(readJsonObject(body));
+  const event = readNotification(readJsonObject(body));
+  const { id: deduplicationKey, account, livemode, data } = event;
   // Events of test payments, and of accounts connected to ours, may arrive at the same endpoint.
   const isOurs = account === undefined || account === settings.accountId;
-  const subject = livemode === settings.isLive && isOurs && data.object && subjectOf(type, data.object);
+  const subject = livemode === settings.isLive && isOurs && data.object && subjectOf(event, data.object);
   if (deduplicationKey === undefined || !subject) return { kind: 'ignored' };
   return { kind: 'about', deduplicationKey, subjects: [subject] };
 }
 
-function subjectOf(type: string, object: Read<typeof readObject>): NotificationSubject | undefined {
+function subjectOf(
+  { type, created, livemode }: Read<typeof readNotification>,
+  object: Read<typeof readObject>,
+): NotificationSubject | undefined {
+  const isLive = livemode === true;
   const { id, payment_intent: intentId } = object;
   if (type.startsWith('charge.dispute.')) {
-    const stage = DISPUTES[object.status];
-    if (!stage || intentId === undefined) return undefined;
-    const money = moneyOf(object);
-    const dispute = { stage, reference: DISPUTE_ID.test(id) ? id : undefined };
-    return { providerPaymentId: intentId, dispute: { ...dispute, money: money && fromStripeMoney(money) } };
+    const dispute = disputeOf(type, created, isLive, object);
+    return dispute && intentId !== undefined ? { providerPaymentId: intentId, dispute } : undefined;
   }
   const { transaction_id: transactionId } = object.metadata;
   // The creation of an intent is irrelevant: our own call made it, and it is unconfirmed.

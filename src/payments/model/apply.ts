@@ -18,6 +18,7 @@ import { booksCorrectedBy, type Correction, correctionOf, NEEDS_AUTHORIZATION } 
 import { type DisputeReport, disputeChange } from './disputes.ts';
 import { eventOf } from './event.ts';
 import { type ExternalReport, externalChange } from './external.ts';
+import { correctionsBy } from './movement.ts';
 import {
   recordPayer,
   transactionOf,
@@ -66,6 +67,16 @@ export type Report =
  * @throws Error if the state lacks the subject of the report.
  */
 export function apply(state: PaymentState, report: Report, at: Timestamp): Change | Unapplied {
+  const change = applied(state, report, at);
+  if (typeof change === 'string') return change;
+  const corrections = [
+    ...correctionsBy(state.transactions, change.transaction),
+    ...(change.corrections ?? []),
+  ];
+  return corrections.length > 0 ? { ...change, corrections } : change;
+}
+
+function applied(state: PaymentState, report: Report, at: Timestamp): Change | Unapplied {
   switch (report.kind) {
     case 'outcome': {
       const found = inState(state, report.transactionId);

@@ -1,6 +1,8 @@
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { Books } from './books.ts';
+import type { ChangedDispute } from './dispute-row.ts';
+import type { MovementCorrection } from './movement.ts';
 import type { TransactionRow } from './state.ts';
 
 /** The effect of a report on a payment, to be written in one commit. */
@@ -24,6 +26,10 @@ export type Change = {
   readonly retakes: string | undefined;
   /** Decisions that somebody has to make about the money that arrived, or did not. */
   readonly moneyAlarms?: readonly MoneyAlarm[];
+  /** Money that has moved before and moves again, in this order. */
+  readonly corrections?: readonly MovementCorrection[];
+  /** A dispute that is new or changes, with its event. */
+  readonly dispute?: ChangedDispute;
 };
 
 /**
@@ -72,7 +78,8 @@ export type TransactionChange = {
 /** A transaction that a change adds, as columns. */
 export type AddedTransaction = Omit<
   TransactionRow,
-  'status' | 'awaitsPayer' | 'awaitsResponse' | 'ageMs' | 'methodKind' | 'payerTimeLeftMs' | 'reportedAt'
+  | ('status' | 'awaitsPayer' | 'awaitsResponse' | 'ageMs' | 'methodKind' | 'payerTimeLeftMs' | 'reportedAt')
+  | ('corrections' | 'correctedMinorUnits')
 > & {
   readonly status: Transaction_Status;
   /** Time of the reported event according to the provider, if known. */

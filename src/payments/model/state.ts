@@ -7,6 +7,7 @@ import {
 import type { MethodKind } from '#src/connectors/port/capabilities.ts';
 import type { Target } from '#src/connectors/port/connector.ts';
 import type { Books, OperationType } from './books.ts';
+import type { DisputeRow } from './dispute-row.ts';
 
 /*
  * The words of the payments:
@@ -32,6 +33,8 @@ export type PaymentState = {
   readonly record: Payment;
   /** In the order in which they began. */
   readonly transactions: readonly TransactionRow[];
+  /** The disputes of the payment; undefined unless a dispute is reported. */
+  readonly disputes?: readonly DisputeRow[];
 };
 
 /** A payment, and the transaction that a report concerns. */
@@ -91,6 +94,9 @@ export type TransactionRow = {
   readonly ageMs: number;
   /** Time since the transaction first succeeded, according to the database's clock; undefined if it never did. */
   readonly sinceSuccessMs?: number | undefined;
+  /** Number of its movement corrections so far, and their signed sum. */
+  readonly corrections?: number | undefined;
+  readonly correctedMinorUnits?: bigint | undefined;
 };
 
 /** Returns true if a transaction acts on another one, as captures, cancels and refunds do. */

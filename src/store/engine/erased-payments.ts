@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import type { Database, Run } from './database.ts';
 import { NIL_UUID } from './rows.ts';
 import { type Cursor, STEP_TIMEOUT_MS, type Step } from './sweep.ts';
 
@@ -25,17 +25,26 @@ const REWRITTEN = 100;
 /** Maximum number of operation responses read at once. */
 const RESPONSES_READ = 100;
 
-// A payment is due if it has nothing open: no status that may still change by itself, no open operation, and no
-// scheduled check. It is due again after a later operation.
-const SCAN_PAYMENTS = `
-  SELECT p.id, p.created_at::text AS "createdAt",
-    (p.personal_data_erased_at IS NULL OR p.personal_data_erased_at < p.updated_at)
-      AND p.updated_at < now() - make_interval(days => $2) AND p.response IS NOT NULL AND p.open_operation IS NULL
+/**
+ * A payment `p` of the account $1 with nothing open: no status that may still change by itself, no open operation, no
+ * scheduled check, and no dispute, even one that leaves its status as it is.
+ */
+export const HAS_NOTHING_OPEN = `p.response IS NOT NULL AND p.open_operation IS NULL
       AND p.status NOT IN ('READY_TO_PAY', 'PENDING', 'IN_DISPUTE')
       AND NOT EXISTS (
         SELECT 1 FROM transaction t
         WHERE t.account_id = $1 AND t.payment_id = p.id AND t.check_at IS NOT NULL
-      ) AS due
+      )
+      AND NOT EXISTS (
+        SELECT 1 FROM dispute d WHERE d.account_id = $1 AND d.payment_id = p.id AND d.closed_at IS NULL
+      )`;
+/** A payment `p` that was written since its personal data was erased, or whose data never was. */
+export const IS_PERSONAL = '(p.personal_data_erased_at IS NULL OR p.personal_data_erased_at < p.updated_at)';
+
+// A payment is due again after a later operation.
+const SCAN_PAYMENTS = `
+  SELECT p.id, p.created_at::text AS "createdAt",
+    ${IS_PERSONAL} AND p.updated_at < now() - make_interval(days => $2) AND ${HAS_NOTHING_OPEN} AS due
   FROM payment p
   WHERE p.account_id = $1 AND p.created_at < now() - make_interval(days => $2)
     AND (p.created_at, p.id) > ($3::timestamptz, $4::uuid)
@@ -68,7 +77,12 @@ const WRITE_RESPONSES = `
   FROM unnest($2::uuid[], $3::bytea[], $4::bytea[]) AS erased(id, response, response_record)
   WHERE t.account_id = $1 AND t.id = erased.id`;
 
-type Row<Stored> = Stored & { readonly id: string };
+// An operator's note may be about the payer.
+const ERASE_NOTES = `
+  UPDATE dispute SET note = '', noted_by = NULL WHERE account_id = $1 AND payment_id = ANY ($2::uuid[]) AND note <> ''`;
+
+/** The bytes of the row with an id. */
+export type Row<Stored> = Stored & { readonly id: string };
 
 /**
  * Erases the personal data of an account's next payments that have had no write for `days` and have nothing open. Each
@@ -106,28 +120,39 @@ function rewrite(
 ): Promise<number> {
   return database.transaction(async (run) => {
     const { rows } = await run<Row<StoredRecords>>(LOCK_PAYMENTS, [accountId, ids, days]);
-    const locked = rows.map(({ id }) => id);
-    const payments = rows.map((row) => erase.payment(row));
-    await run(WRITE_PAYMENTS, [
-      accountId,
-      locked,
-      payments.map(({ record }) => record),
-      payments.map(({ response }) => response),
-      payments.map(({ responseRecord }) => responseRecord),
-    ]);
-    let last: string | undefined = NIL_UUID;
-    while (last !== undefined) {
-      const values: unknown[] = [accountId, locked, last];
-      const responses = (await run<Row<StoredResponse>>(READ_RESPONSES, values)).rows;
-      const operations = responses.map((row) => erase.operation(row));
-      await run(WRITE_RESPONSES, [
-        accountId,
-        responses.map(({ id }) => id),
-        operations.map(({ response }) => response),
-        operations.map(({ responseRecord }) => responseRecord),
-      ]);
-      last = responses.length === RESPONSES_READ ? responses.at(-1)?.id : undefined;
-    }
+    await rewriteLocked(run, accountId, rows, erase);
     return rows.length;
   }, STEP_TIMEOUT_MS);
+}
+
+/** Rewrites locked payments and the responses of their operations. */
+export async function rewriteLocked(
+  run: Run,
+  accountId: string,
+  rows: readonly Row<StoredRecords>[],
+  erase: Erase,
+): Promise<void> {
+  const locked = rows.map(({ id }) => id);
+  const payments = rows.map((row) => erase.payment(row));
+  await run(WRITE_PAYMENTS, [
+    accountId,
+    locked,
+    payments.map(({ record }) => record),
+    payments.map(({ response }) => response),
+    payments.map(({ responseRecord }) => responseRecord),
+  ]);
+  await run(ERASE_NOTES, [accountId, locked]);
+  let last: string | undefined = NIL_UUID;
+  while (last !== undefined) {
+    const values: unknown[] = [accountId, locked, last];
+    const responses: Row<StoredResponse>[] = (await run<Row<StoredResponse>>(READ_RESPONSES, values)).rows;
+    const operations = responses.map((row) => erase.operation(row));
+    await run(WRITE_RESPONSES, [
+      accountId,
+      responses.map(({ id }) => id),
+      operations.map(({ response }) => response),
+      operations.map(({ responseRecord }) => responseRecord),
+    ]);
+    last = responses.length === RESPONSES_READ ? responses.at(-1)?.id : undefined;
+  }
 }

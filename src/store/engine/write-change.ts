@@ -1,4 +1,6 @@
 import type { AddedTransaction, Change, OtherChange, TransactionChange } from '#src/payments/model/change.ts';
+import { type ChangedDispute, isOpenCase } from '#src/payments/model/dispute-row.ts';
+import type { MovementCorrection } from '#src/payments/model/movement.ts';
 import type { Database } from './database.ts';
 import { isLost } from './database-error.ts';
 import {
@@ -59,8 +61,19 @@ export type StoredChange = {
   readonly added?: Named<AddedTransaction> | undefined;
   readonly other?: ChangedOther | undefined;
   readonly method?: MethodFate | undefined;
+  readonly corrections?: readonly (MovementCorrection & { readonly id: string })[] | undefined;
+  readonly dispute?: WrittenDispute | undefined;
 } & Pick<Change, 'event'> &
   Partial<Pick<Change, 'reopens' | 'retakes'>>;
+
+/** A dispute that is new or changes, with its event. */
+export type WrittenDispute = ChangedDispute & {
+  /** Time of the change, in PostgreSQL's syntax. */
+  readonly at: string;
+  readonly eventId: string;
+  /** An encoded DisputeEventData. */
+  readonly eventRecord: Uint8Array;
+};
 
 /** Result of writing a change. */
 export type WrittenChange =
@@ -133,8 +146,56 @@ const MORE: readonly Parameter<StoredChange>[] = [
   ['new_minor_units', 'bigint', ({ transaction }) => transaction?.minorUnits],
 ];
 
+/** Additional parameters of a change that moves money again. */
+const CORRECTIONS: readonly Parameter<StoredChange>[] = [
+  ['correction_ids', 'uuid[]', correctionsAs(({ id }) => id)],
+  ['correction_transactions', 'uuid[]', correctionsAs(({ transactionId }) => transactionId)],
+  ['correction_numbers', 'integer[]', correctionsAs(({ number }) => number)],
+  ['correction_kinds', 'text[]', correctionsAs(({ kind }) => kind)],
+  ['correction_amounts', 'bigint[]', correctionsAs(({ minorUnits }) => minorUnits)],
+  ['correction_currencies', 'text[]', correctionsAs(({ currency }) => currency)],
+];
+
+function correctionsAs(
+  value: (one: NonNullable<StoredChange['corrections']>[number]) => unknown,
+): Parameter<StoredChange>[2] {
+  return ({ corrections = [] }) => corrections.map(value);
+}
+
+/** Additional parameters of a change that writes a dispute. */
+const DISPUTE: readonly Parameter<StoredChange>[] = [
+  ['the_dispute', 'uuid', disputeAs(({ row }) => row.id)],
+  ['dispute_connection', 'text', disputeAs(({ row }) => row.connectionId)],
+  ['dispute_identity', 'text', disputeAs(({ row }) => row.connectionIdentity)],
+  ['dispute_reference', 'text', disputeAs(({ row }) => row.reference)],
+  ['dispute_stage', 'text', disputeAs(({ row }) => row.stage)],
+  ['dispute_status', 'text', disputeAs(({ row }) => row.status)],
+  ['dispute_reason', 'text', disputeAs(({ row }) => row.reason)],
+  ['dispute_raw_reason', 'text', disputeAs(({ row }) => row.rawReason)],
+  ['dispute_network_code', 'text', disputeAs(({ row }) => row.networkCode)],
+  ['dispute_minor_units', 'bigint', disputeAs(({ row }) => row.minorUnits)],
+  ['dispute_currency', 'text', disputeAs(({ row }) => row.currency)],
+  ['dispute_fee', 'bigint', disputeAs(({ row }) => row.feeMinorUnits)],
+  ['dispute_fee_currency', 'text', disputeAs(({ row }) => row.feeCurrency)],
+  ['dispute_respond_by', 'timestamptz', disputeAs(({ row }) => row.respondBy)],
+  ['dispute_link', 'text', disputeAs(({ row }) => row.link)],
+  ['dispute_reported_at', 'timestamptz', disputeAs(({ row }) => row.reportedAt)],
+  ['dispute_sequence', 'integer', disputeAs(({ row }) => row.sequence)],
+  ['disputed_at', 'timestamptz', disputeAs(({ at }) => at)],
+  ['dispute_is_open', 'boolean', disputeAs(({ row }) => isOpenCase(row.status))],
+  ['dispute_event', 'uuid', disputeAs(({ eventId }) => eventId)],
+  ['dispute_event_type', 'text', disputeAs(({ event }) => event)],
+  ['dispute_event_record', 'bytea', disputeAs(({ eventRecord }) => eventRecord)],
+];
+
+function disputeAs(value: (dispute: WrittenDispute) => unknown): Parameter<StoredChange>[2] {
+  return ({ dispute }) => dispute && value(dispute);
+}
+
 const FUNCTION = 'write_change_1';
 const EVERYTHING = [...PLAIN, ...MORE];
+const WITH_MONEY = [...EVERYTHING, ...CORRECTIONS, ...DISPUTE];
+const MOVED = { name: 'write_moved_change', text: callText('write_change_2', WITH_MONEY) };
 const OUTCOME = { name: 'write_outcome', text: callText(FUNCTION, PLAIN) };
 const ANY = { name: 'write_change', text: callText(FUNCTION, EVERYTHING) };
 /** Separately named, since it precedes the sending of an attempt. */
@@ -164,9 +225,13 @@ type WrittenRow = {
 async function writeOne(database: Database, change: StoredChange): Promise<WrittenChange> {
   type Row = WrittenRow & { readonly result: WrittenChange['kind'] };
   try {
+    const more = () =>
+      change.corrections?.length || change.dispute
+        ? database.query<Row>(MOVED, callValues(WITH_MONEY, change))
+        : database.query<Row>(isNext(change) ? NEXT_ATTEMPT : ANY, callValues(EVERYTHING, change));
     const { rows } = isPlain(change)
       ? await database.query<Row>(OUTCOME, callValues(PLAIN, change))
-      : await database.query<Row>(isNext(change) ? NEXT_ATTEMPT : ANY, callValues(EVERYTHING, change));
+      : await more();
     const row = onlyRow({ rows });
     return row.result === 'written' ? toWritten(row) : { kind: row.result };
   } catch (error) {
@@ -193,9 +258,9 @@ async function writeOutcomes(
 }
 
 function isPlain(change: StoredChange): boolean {
-  const { transaction, books, added, other, method, reopens, retakes } = change;
+  const { transaction, books, added, other, method, reopens, retakes, corrections, dispute } = change;
   const { reportedAt, minorUnits } = transaction ?? {};
-  const more = [books, added, other, method, reopens, retakes, reportedAt, minorUnits];
+  const more = [books, added, other, method, reopens, retakes, corrections, dispute, reportedAt, minorUnits];
   return transaction !== undefined && more.every((part) => part === undefined);
 }
 

@@ -163,6 +163,12 @@ const COUNT_DISPUTES = countOf(
   'transaction',
   "type = 'CHARGEBACK' AND status = 'PENDING'",
 );
+// A dispute that takes no money, such as an inquiry, has no transaction.
+const COUNT_INQUIRIES = countOf(
+  'inquiries_at_connection',
+  'dispute',
+  "stage IN ('INQUIRY', 'PRE_DISPUTE') AND closed_at IS NULL",
+);
 const COUNT_WALLETS = countOf('wallets_at_connection', 'vaulted_token', "status = 'ENROLLED'");
 
 function countOf(name: string, table: string, isOwed: string): Statement {
@@ -181,7 +187,7 @@ export async function countOwedAt(queries: Queries, connectionId: string): Promi
     onlyRow(await queries.query<{ count: number }>(statement, [connectionId])).count;
   return {
     due: await count(COUNT_DUE),
-    disputes: await count(COUNT_DISPUTES),
+    disputes: Math.min(MOST_OWED, (await count(COUNT_DISPUTES)) + (await count(COUNT_INQUIRIES))),
     wallets: await count(COUNT_WALLETS),
   };
 }

@@ -1,4 +1,4 @@
-import type { Database, Nullable, Run } from '../engine/database.ts';
+import type { Database, Nullable, Queries, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
 import { type CheckoutOwner, findCheckoutOwner, findInAccounts } from './accounts.ts';
 import { MAX_SESSION_PAYMENTS } from './single-uses.ts';
@@ -185,4 +185,45 @@ function valuesOf({ accountId, id }: { accountId: string; id: string }, terms: S
     terms.maxInstallments,
     terms.expiresAt ?? null,
   ];
+}
+
+const OF_CUSTOMERS = `SELECT id FROM checkout_session WHERE account_id = $1 AND customer_id = ANY ($2::uuid[])`;
+
+/** Returns the ids of the customers' sessions. Reads the account's sessions. */
+export async function listSessionsOf(
+  run: Run,
+  accountId: string,
+  customerIds: readonly string[],
+): Promise<string[]> {
+  return (await run<{ id: string }>(OF_CUSTOMERS, [accountId, customerIds])).rows.map(({ id }) => id);
+}
+
+const ERASE = `
+  UPDATE checkout_session s
+  SET payment_description = '', metadata = '[]', callback_url = NULL, version = version + 1, updated_at = now(),
+    expires_at = now()
+  WHERE s.account_id = $1 AND s.id = ANY ($2::uuid[]) AND NOT EXISTS (
+    SELECT 1 FROM payment o WHERE o.account_id = $1 AND o.id = s.payment_id AND o.status IN ('READY_TO_PAY', 'PENDING'))
+  RETURNING s.id`;
+const ERASE_TOKENS = `DELETE FROM one_time_token WHERE account_id = $1 AND session_id = ANY ($2::uuid[])`;
+
+/**
+ * Ends sessions and erases the merchant's texts from them, and their one-time tokens, unless a payment of theirs is still
+ * open.
+ *
+ * @returns the ids of the erased sessions.
+ */
+export async function eraseSessions(run: Run, accountId: string, ids: readonly string[]): Promise<string[]> {
+  const erased = (await run<{ id: string }>(ERASE, [accountId, ids])).rows.map(({ id }) => id);
+  await run(ERASE_TOKENS, [accountId, erased]);
+  return erased;
+}
+
+const END = `
+  UPDATE checkout_session SET expires_at = now(), updated_at = now(), version = version + 1
+  WHERE account_id = $1 AND (expires_at IS NULL OR expires_at > now()) RETURNING 1`;
+
+/** Ends every session of an account that accepts payments. @returns their number. */
+export async function endSessions(queries: Queries, accountId: string): Promise<number> {
+  return (await queries.query({ name: 'end_sessions', text: END }, [accountId])).rows.length;
 }

@@ -107,6 +107,19 @@ export async function eraseCustomer(run: Run, accountId: string, id: string): Pr
   return (await run<{ id: string }>(ERASE, [accountId, id])).rows[0]?.id;
 }
 
+const LIST_PAYERS = `
+  SELECT id, payer FROM customer WHERE account_id = $1 AND id > $2::uuid AND deleted_at IS NULL
+  ORDER BY id LIMIT 1000`;
+
+/** Lists an account's next customers, with their encoded CustomerPayer. @returns an empty list at the end. */
+export async function listPayers(
+  run: Run,
+  accountId: string,
+  after: string,
+): Promise<Pick<StoredCustomer, 'id' | 'payer'>[]> {
+  return (await run<Pick<StoredCustomer, 'id' | 'payer'>>(LIST_PAYERS, [accountId, after])).rows;
+}
+
 function valuesOf({ accountId, id, merchantCustomerId = null, payer, metadata }: Nullable<CustomerFields>) {
   return [accountId, id, merchantCustomerId, payer, metadata];
 }

@@ -33,8 +33,8 @@ const INSERT = {
   text: `
     INSERT INTO notification
       (account_id, connection_id, deduplication_key, subject, transaction_id, provider_payment_id, body, query,
-        headers, dispute, dispute_reference, disputed_minor_units, disputed_currency)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+        headers, dispute, dispute_reference, disputed_minor_units, disputed_currency, dispute_facts)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
     ON CONFLICT (account_id, connection_id, deduplication_key, subject) DO NOTHING
     RETURNING account_id AS "accountId", connection_id AS "connectionId", deduplication_key AS "deduplicationKey",
       subject, kind, transaction_id AS "transactionId", provider_payment_id AS "providerPaymentId"`,
@@ -70,6 +70,7 @@ export async function insertNotification(
       found?.accountId ?? NIL_UUID,
       ...[connectionId, deduplicationKey, subject, transactionId, providerPaymentId, body, query, headers],
       ...[dispute?.stage, dispute?.reference, dispute?.money?.minorUnits, dispute?.money?.currency],
+      dispute && factsText(dispute),
     ];
     const { rows } = await database.query<Nullable<Omit<UnroutedNews, 'ageMs'>>>(
       INSERT,
@@ -78,6 +79,31 @@ export async function insertNotification(
     stored.push(...rows.map((row) => ({ ...withoutNulls(row), ageMs: 0 })));
   }
   return stored;
+}
+
+/** Returns what a dispute report says beyond its columns, as a JSON object; undefined if it says nothing more. */
+function factsText({ moves, case: reported }: Dispute): string | undefined {
+  if (moves === undefined && reported === undefined) return undefined;
+  const { fee, ...rest } = reported ?? {};
+  const money = fee && { minorUnits: String(fee.minorUnits), currency: fee.currency };
+  return JSON.stringify({ moves, case: reported && { ...rest, fee: money } });
+}
+
+/** Reads what a dispute report says beyond its columns. */
+export function readFacts(text: string | null): Pick<Dispute, 'moves' | 'case'> {
+  if (text === null) return {};
+  const { moves, case: reported } = JSON.parse(text);
+  if (!reported) return { moves };
+  const { fee, respondBy, at, ...rest } = reported;
+  return {
+    moves,
+    case: {
+      ...rest,
+      ...(fee && { fee: { minorUnits: BigInt(fee.minorUnits), currency: fee.currency } }),
+      ...(respondBy && { respondBy: new Date(respondBy) }),
+      ...(at && { at: new Date(at) }),
+    },
+  };
 }
 
 /** An action of a payer, as stored. */
@@ -222,10 +248,10 @@ const MOVE = {
       RETURNING *
     )
     INSERT INTO notification (account_id, connection_id, deduplication_key, subject, kind, transaction_id,
-      provider_payment_id, dispute, dispute_reference, disputed_minor_units, disputed_currency, body, query, headers,
-      received_at, check_at)
+      provider_payment_id, dispute, dispute_reference, disputed_minor_units, disputed_currency, dispute_facts, body, query,
+      headers, received_at, check_at)
     SELECT $5, connection_id, deduplication_key, subject, kind, $6, provider_payment_id, dispute, dispute_reference,
-      disputed_minor_units, disputed_currency, body, query, headers, received_at, check_at
+      disputed_minor_units, disputed_currency, dispute_facts, body, query, headers, received_at, check_at
     FROM moved
     ON CONFLICT (account_id, connection_id, deduplication_key, subject) DO NOTHING
     RETURNING subject`,

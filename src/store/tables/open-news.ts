@@ -1,7 +1,7 @@
 import type { Dispute, DisputeStage } from '#src/connectors/port/dispute-report.ts';
 import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
-import { keyOf, type NewsKind, type NewsName } from './notifications.ts';
+import { keyOf, type NewsKind, type NewsName, readFacts } from './notifications.ts';
 
 /** Unsettled news of a transaction. */
 export type OpenNews = NewsName & {
@@ -30,7 +30,7 @@ const READ = {
   text: `
     SELECT account_id AS "accountId", connection_id AS "connectionId", deduplication_key AS "deduplicationKey", subject,
       kind, provider_payment_id AS "providerPaymentId", dispute AS stage, dispute_reference AS "disputeReference",
-      disputed_minor_units AS "minorUnits", disputed_currency AS currency, body, query, headers, received_at AS "receivedAt",
+      disputed_minor_units AS "minorUnits", disputed_currency AS currency, dispute_facts AS facts, body, query, headers, received_at AS "receivedAt",
       extract(epoch FROM now() - received_at)::float8 * 1000 AS "ageMs", tried_at IS NOT NULL AS "isTried",
       now()::text AS "readAt"
     FROM notification WHERE account_id = $1 AND transaction_id = $2 AND settled_at IS NULL
@@ -42,6 +42,7 @@ type OpenRow = Nullable<Omit<OpenNews, 'dispute'>> & {
   readonly disputeReference: string | null;
   readonly minorUnits: bigint | null;
   readonly currency: string | null;
+  readonly facts: string | null;
 };
 
 /** Reads a transaction's unsettled news: the oldest that was never tried, then what was tried longest ago. */
@@ -51,9 +52,10 @@ export async function readOpenNews(
   transactionId: string,
 ): Promise<OpenNews[]> {
   const { rows } = await database.query<OpenRow>(READ, [accountId, transactionId]);
-  return rows.map(({ stage, disputeReference, minorUnits, currency, ...row }) => {
+  return rows.map(({ stage, disputeReference, minorUnits, currency, facts, ...row }) => {
     const money = minorUnits !== null && currency !== null ? { minorUnits, currency } : undefined;
-    const dispute = stage ? { stage, reference: disputeReference ?? undefined, money } : undefined;
+    const reference = disputeReference ?? undefined;
+    const dispute = stage ? { stage, reference, money, ...readFacts(facts) } : undefined;
     return { ...withoutNulls(row), dispute };
   });
 }

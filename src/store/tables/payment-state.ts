@@ -25,6 +25,9 @@ const READ = {
         AS "awaitsResponse",
       extract(epoch FROM now() - t.created_at)::float8 * 1000 AS "ageMs",
       extract(epoch FROM now() - t.succeeded_at)::float8 * 1000 AS "sinceSuccessMs",
+      (SELECT count(*)::integer FROM movement_correction c WHERE c.account_id = $1 AND c.transaction_id = t.id) AS corrections,
+      (SELECT coalesce(sum(c.amount_minor_units), 0)::bigint FROM movement_correction c
+        WHERE c.account_id = $1 AND c.transaction_id = t.id) AS "correctedMinorUnits",
       CASE WHEN row_number() OVER (ORDER BY t.created_at, t.id) = 1 THEN p.record END AS record, p.version,
       p.card_fingerprint AS "cardFingerprint", p.captured_minor_units AS "capturedMinorUnits", p.refunded_minor_units AS "refundedMinorUnits",
       p.released AS "isReleased", p.open_operation AS "openOperation"

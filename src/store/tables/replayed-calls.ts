@@ -84,3 +84,18 @@ export async function lockResponsesOf(
 ): Promise<CustomerResponse[]> {
   return (await run<CustomerResponse>(LOCK_OF_CUSTOMER, [accountId, customerId])).rows;
 }
+
+const LIST_OF_METHOD = `
+  SELECT account_id AS "accountId", method, idempotency_key AS "idempotencyKey", response FROM replayed_call
+  WHERE account_id = $1 AND method = $2 AND idempotency_key > $3 AND response IS NOT NULL
+  ORDER BY idempotency_key LIMIT 500`;
+
+/** Lists the next responses to an account's calls of an rpc, by key. @returns an empty list at the end. */
+export async function listResponses(
+  run: Run,
+  accountId: string,
+  method: string,
+  afterKey: string,
+): Promise<CustomerResponse[]> {
+  return (await run<CustomerResponse>(LIST_OF_METHOD, [accountId, method, afterKey])).rows;
+}

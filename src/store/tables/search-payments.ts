@@ -1,4 +1,4 @@
-import type { Due } from '../engine/checks.ts';
+import { type Due, IS_OPEN_ATTEMPT } from '../engine/checks.ts';
 import type { Database, Statement } from '../engine/database.ts';
 import { isUnavailable } from '../engine/database-error.ts';
 import { NIL_UUID, takeByAccount } from '../engine/rows.ts';
@@ -208,4 +208,28 @@ export async function findPaymentsByReference(
     if (accountIds.includes(one.accountId)) found.set(`${one.accountId} ${one.id}`, one);
   }
   return readFound(database, [...found.values()], search);
+}
+
+/** Maximum number of unknown outcomes that a search across accounts looks at. */
+const MAX_UNKNOWN = 1_000;
+
+const OF_UNKNOWN_OUTCOME = {
+  name: 'find_payments_of_unknown_outcome',
+  text: `
+    SELECT account_id AS "accountId", payment_id AS id FROM transaction
+    WHERE ${IN_ACCOUNTS} ${IS_OPEN_ATTEMPT} ORDER BY type, awaits_payer, created_at LIMIT ${MAX_UNKNOWN}`,
+};
+
+/**
+ * Finds the payments of all accounts of which an attempt has an unknown outcome.
+ *
+ * @returns the newest of them, and the number of outcomes that were looked at if there may be more; otherwise 0.
+ */
+export async function findPaymentsOfUnknownOutcome(
+  database: Database,
+  search: Pick<PaymentSearch, 'methodType' | 'status' | 'from' | 'before'>,
+): Promise<{ readonly payments: readonly FoundPayment[]; readonly lookedAt: number }> {
+  const found = await searchAccounts<Due>(database, OF_UNKNOWN_OUTCOME, []);
+  const payments = await readFound(database, found, search);
+  return { payments, lookedAt: found.length >= MAX_UNKNOWN ? MAX_UNKNOWN : 0 };
 }

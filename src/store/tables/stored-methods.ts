@@ -88,10 +88,10 @@ const END = `
   RETURNING ${METHOD_COLUMNS}`;
 // Includes cards that await their payments, so that a payment approved later finds no card to keep. Each row is locked
 // before its status is read, since a payment or enrollment may be changing it.
-const ERASE = `
+const erase = (which: string) => `
   WITH found AS (
     SELECT id, active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL' AS is_ended
-    FROM vaulted_token WHERE account_id = $1 AND customer_id = $2 FOR NO KEY UPDATE
+    FROM vaulted_token WHERE account_id = $1 AND ${which} FOR NO KEY UPDATE
   ), erased AS (
     UPDATE vaulted_token v
     SET status = 'UNENROLLED', active = false, card_number = NULL, card = NULL, fingerprint = NULL, provider_token = NULL,
@@ -100,6 +100,8 @@ const ERASE = `
     RETURNING v.*, is_ended
   )
   SELECT ${METHOD_COLUMNS} FROM erased v WHERE is_ended ORDER BY v.id`;
+const ERASE = erase('customer_id = $2');
+const ERASE_UNOWNED = erase('id = ANY ($2::uuid[]) AND customer_id IS NULL');
 
 /** Lists a customer's usable methods, newest first. */
 export async function listMethods(
@@ -177,4 +179,13 @@ export async function eraseMethods(
   { accountId, customerId }: CustomerName,
 ): Promise<StoredMethod[]> {
   return (await run<MethodRow>(ERASE, [accountId, customerId])).rows.map(withoutNulls);
+}
+
+/** Erases methods that belong to no customer. @returns as eraseMethods. */
+export async function eraseUnownedMethods(
+  run: Run,
+  accountId: string,
+  ids: readonly string[],
+): Promise<StoredMethod[]> {
+  return (await run<MethodRow>(ERASE_UNOWNED, [accountId, ids])).rows.map(withoutNulls);
 }

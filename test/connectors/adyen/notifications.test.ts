@@ -136,27 +136,27 @@ describe('a notification from Adyen', () => {
     expect(kindOf(subjectOf(reading))).toBe('expired');
   });
 
-  it.each([
+  it.each<[string, string, number?]>([
     ['NOTIFICATION_OF_CHARGEBACK', 'opened'],
-    ['CHARGEBACK', 'opened'],
-    ['CHARGEBACK_REVERSED', 'won'],
+    ['CHARGEBACK', 'opened', 1],
+    ['CHARGEBACK_REVERSED', 'won', 2],
     ['ISSUER_RESPONSE_TIMEFRAME_EXPIRED', 'won'],
     ['PREARBITRATION_WON', 'won'],
     ['SCHEME_ARBITRATION_WON', 'won'],
-    ['SECOND_CHARGEBACK', 'lost'],
+    ['SECOND_CHARGEBACK', 'lost', 3],
     ['PREARBITRATION_LOST', 'lost'],
     ['SCHEME_ARBITRATION_LOST', 'lost'],
   ])(
     "Adyen's %s reports a dispute with the stage %s, and no outcome of the payment",
-    async (eventCode, stage) => {
+    async (eventCode, stage, moves) => {
       const subject = subjectOf(
         await read(connection, notificationOf(modified(eventCode, true, ID), AMOUNT)),
       );
       const money = { minorUnits: 1130n, currency: 'EUR' };
-      expect(subject).toEqual({
+      expect(subject).toMatchObject({
         transactionId: ID,
         providerPaymentId: PAYMENT,
-        dispute: { stage, reference: MODIFICATION, money },
+        dispute: { stage, reference: MODIFICATION, money, moves },
       });
     },
   );

@@ -38,15 +38,15 @@ describe('webhooks from Mercado Pago', () => {
   it.each([
     ['in_mediation', 'pending', 'opened', 'mediation'],
     ['charged_back', 'in_process', 'opened', 'chargeback'],
-    ['charged_back', 'settled', 'lost', 'chargeback'],
-    ['charged_back', 'reimbursed', 'won', 'chargeback'],
-  ])(
+    ['charged_back', 'settled', 'lost', 'chargeback', 1],
+    ['charged_back', 'reimbursed', 'won', 'chargeback', 2],
+  ] as [string, string, string, string, number?][])(
     'a webhook from Mercado Pago reports a dispute: %s with the detail %s means %s, for a %s',
-    async (status, detail, stage, kind) => {
+    async (status, detail, stage, kind, moves) => {
       const { attempt } = await sentAway(under);
       const { id } = under.fake.pay(under.fake.preference(), status, detail);
       const named = { transactionId: attempt.transactionId, providerPaymentId: String(id) };
-      const disputed = { ...named, dispute: { stage, reference: `${kind}/${id}` } };
+      const disputed = { ...named, dispute: { stage, reference: `${kind}/${id}`, ...(moves && { moves }) } };
       const reading = await read(webhookOf(String(id)));
       // A won dispute may also end a mediation, which the look-up reports.
       expect(reading).toMatchObject({ subjects: stage === 'won' ? [disputed, named] : [disputed] });

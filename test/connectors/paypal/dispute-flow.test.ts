@@ -80,9 +80,12 @@ const refund = (id: string) =>
 /** The events of a successful payment: one for the redirect, and one for the money taken. */
 const MADE = ['payment.purchase', 'payment.purchase'];
 const events = async (id: string) =>
-  (await tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id])).map(
-    ({ type }) => type,
-  );
+  (
+    await tables.query(
+      "SELECT type FROM event WHERE payment_id = $1 AND type LIKE 'payment.%' ORDER BY sequence",
+      [id],
+    )
+  ).map(({ type }) => type);
 const disputesOf = async (id: string) =>
   (await call(`/${id}`)).transactions_history
     .filter(({ type }: Record) => type === 'CHARGEBACK')

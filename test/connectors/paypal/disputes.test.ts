@@ -27,12 +27,19 @@ const stageOf = async (over: Json, type?: string) => (await subjectOf(over, type
 
 describe('a dispute at PayPal', () => {
   it('a dispute at PayPal is read with its ID, transaction and amount, without a request', async () => {
-    expect(await subjectOf({})).toEqual({
+    const due = { seller_response_due_date: '2026-12-08T08:59:59.000Z', reason: 'UNAUTHORISED' };
+    expect(
+      await subjectOf({ ...due, dispute_life_cycle_stage: 'INQUIRY', status: 'UNDER_REVIEW' }),
+    ).toMatchObject({
       transactionId: TRANSACTION,
       dispute: {
         stage: 'opened',
         reference: 'PP-D-4012',
         money: { minorUnits: 3_000n, currency: 'USD' },
+        case: {
+          ...{ stage: 'INQUIRY', status: 'UNDER_REVIEW', reason: 'FRAUDULENT', rawReason: 'UNAUTHORISED' },
+          respondBy: new Date('2026-12-08T08:59:59Z'),
+        },
       },
     });
     expect(paypal.seen(READ)).toBe(0);
@@ -49,6 +56,21 @@ describe('a dispute at PayPal', () => {
     7,
   ])('a dispute at PayPal with the status %s is open', async (status) => {
     expect(await stageOf({ status })).toBe('opened');
+  });
+
+  it.each([
+    [[], undefined],
+    [['SELLER DEBIT DISPUTE_SETTLEMENT'], 1],
+    [['SELLER DEBIT DISPUTE_SETTLEMENT', 'SELLER CREDIT DISPUTE_SETTLEMENT'], 2],
+    [['SELLER DEBIT DISPUTE_FEE', 'SELLER CREDIT DISPUTE_FEE', 'BUYER CREDIT DISPUTE_SETTLEMENT'], undefined],
+    [['SELLER CREDIT DISPUTE_SETTLEMENT'], undefined],
+  ])('PayPal says that the money of a dispute has moved: %j is %s', async (movements, moves) => {
+    const money_movements = movements.map((one) => {
+      const [affected_party, type, reason] = one.split(' ');
+      return { affected_party, type, reason };
+    });
+    const subject = await subjectOf({ money_movements });
+    expect(subject?.dispute?.moves).toBe(moves);
   });
 
   it.each([
@@ -174,8 +196,8 @@ describe('the transactions of a dispute', () => {
       { seller_transaction_id: reference.split('/')[1] },
       { custom: OTHER },
     ];
-    const dispute = { stage: 'opened', reference: 'PP-D-4012', money: undefined };
-    expect(await read(disputeEvent({ disputed_transactions }))).toEqual({
+    const dispute = { stage: 'opened', reference: 'PP-D-4012' };
+    expect(await read(disputeEvent({ disputed_transactions }))).toMatchObject({
       kind: 'about',
       deduplicationKey: 'WH-dispute-1',
       subjects: [
@@ -239,7 +261,7 @@ describe('the transactions of a dispute', () => {
 });
 
 describe('a reversal of a capture', () => {
-  const REVERSED = { stage: 'opened', money: { minorUnits: 3_000n, currency: 'USD' } };
+  const REVERSED = { stage: 'opened', money: { minorUnits: 3_000n, currency: 'USD' }, moves: 1 };
 
   it.each([{ custom_id: TRANSACTION }, { invoice_id: TRANSACTION }])(
     'a reversal of a capture is a dispute without an ID, of the transaction named in the reversal: %j',

@@ -18,7 +18,7 @@ export function disputeEvent(over: Json, type = 'CUSTOMER.DISPUTE.CREATED', id =
       reason: 'MERCHANDISE_OR_SERVICE_NOT_RECEIVED',
       status: 'OPEN',
       dispute_amount: { currency_code: 'USD', value: '30.00' },
-      dispute_life_cycle_stage: 'INQUIRY',
+      dispute_life_cycle_stage: 'CHARGEBACK',
       dispute_channel: 'INTERNAL',
       disputed_transactions: [{ seller_transaction_id: DISPUTED_CAPTURE, items: [] }],
       messages: [{ posted_by: 'BUYER', content: 'where is it?' }],

@@ -136,14 +136,6 @@ describe('a notification from Stripe', () => {
       event('customer.created', { object: 'customer', metadata: { transaction_id: attempt.transactionId } }),
     ],
     [
-      'an inquiry that is not yet a dispute',
-      event('charge.dispute.created', {
-        object: 'dispute',
-        payment_intent: INTENT_ID,
-        status: 'warning_needs_response',
-      }),
-    ],
-    [
       'a dispute without its payment',
       event('charge.dispute.created', { object: 'dispute', status: 'lost', payment_intent: null }),
     ],
@@ -253,6 +245,56 @@ describe('a notification from Stripe', () => {
       const body = event(type, { object: 'dispute', status, payment_intent: INTENT_ID });
       expect(readSigned(body)).toMatchObject({
         subjects: [{ providerPaymentId: INTENT_ID, dispute: { stage } }],
+      });
+    },
+  );
+
+  it.each([
+    ['warning_needs_response', 'INQUIRY', 'NEEDS_RESPONSE'],
+    ['warning_under_review', 'INQUIRY', 'UNDER_REVIEW'],
+    ['warning_closed', 'INQUIRY', 'CLOSED'],
+    ['prevented', 'PRE_DISPUTE', 'CLOSED'],
+    ['needs_response', 'CHARGEBACK', 'NEEDS_RESPONSE'],
+    ['under_review', 'CHARGEBACK', 'UNDER_REVIEW'],
+    ['won', 'CHARGEBACK', 'WON'],
+    ['lost', 'CHARGEBACK', 'LOST'],
+  ])('a Stripe dispute with the status %s is in the stage %s and %s', (status, stage, expected) => {
+    const dispute = { object: 'dispute', id: 'dp_1', status, payment_intent: INTENT_ID };
+    const details = {
+      ...{ reason: 'product_not_received', network_reason_code: '13.1' },
+      evidence_details: { due_by: 1_796_000_000 },
+      balance_transactions: [{ amount: -2_500, fee: 1_500, currency: 'usd' }],
+    };
+    expect(readSigned(event('charge.dispute.updated', { ...dispute, ...details }))).toMatchObject({
+      subjects: [
+        {
+          dispute: {
+            case: {
+              ...{ stage, status: expected, reason: 'NOT_RECEIVED', rawReason: 'product_not_received' },
+              ...{ networkCode: '13.1', fee: { minorUnits: 1_500n, currency: 'USD' } },
+              respondBy: new Date(1_796_000_000_000),
+              link: 'https://dashboard.stripe.com/test/disputes/dp_1',
+            },
+          },
+        },
+      ],
+    });
+  });
+
+  it.each([
+    ['charge.dispute.created', [], undefined],
+    ['charge.dispute.funds_withdrawn', [], 1],
+    ['charge.dispute.updated', [-2_500], 1],
+    ['charge.dispute.funds_reinstated', [], 2],
+    ['charge.dispute.closed', [-2_500, 2_500], 2],
+    ['charge.dispute.closed', [-2_500, 2_500, -2_500], 3],
+  ] as [string, number[], number | undefined][])(
+    'a Stripe notification %s with the balance transactions %j says how often the money has moved: %s',
+    (type, amounts, moves) => {
+      const dispute = { object: 'dispute', id: 'dp_1', status: 'needs_response', payment_intent: INTENT_ID };
+      const balance_transactions = amounts.map((amount) => ({ id: 'txn_1', amount }));
+      expect(readSigned(event(type, { ...dispute, balance_transactions }))).toMatchObject({
+        subjects: [{ dispute: { stage: 'opened', moves } }],
       });
     },
   );

@@ -11,8 +11,9 @@ import {
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/port/capabilities.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { apply, type Report } from '#src/payments/model/apply.ts';
-import type { OperationType, PlannedOperation } from '#src/payments/model/books.ts';
+import { leftToRefund, type OperationType, type PlannedOperation } from '#src/payments/model/books.ts';
 import type { AddedTransaction, Change, Unapplied } from '#src/payments/model/change.ts';
+import { type MovementCorrection, movedBy } from '#src/payments/model/movement.ts';
 import { withOperation } from '#src/payments/model/operation-record.ts';
 import { planCancelOf, planCaptureOf, planRefundOf, refundTarget } from '#src/payments/model/plan.ts';
 import {
@@ -134,7 +135,8 @@ export function learned(state: PaymentState, report: Report): Learned {
   return { state: kept(state, change), change };
 }
 
-function kept(state: PaymentState, { record, books, transaction, other, added }: Change): PaymentState {
+function kept(state: PaymentState, change: Change): PaymentState {
+  const { record, books, transaction, other, added, corrections = [] } = change;
   const status = transaction && Transaction_Status[transaction.status];
   const changed = state.transactions.map((one) =>
     one.id === transaction?.id && status
@@ -145,6 +147,8 @@ function kept(state: PaymentState, { record, books, transaction, other, added }:
           reference: transaction.reference ?? one.reference,
           providerPaymentId: transaction.providerPaymentId ?? one.providerPaymentId,
           reportedAt: laterOf(one.reportedAt, transaction.reportedAt),
+          minorUnits: transaction.minorUnits ?? one.minorUnits,
+          ...(status === 'SUCCEEDED' && { sinceSuccessMs: 0 }),
         }
       : one,
   );
@@ -157,7 +161,10 @@ function kept(state: PaymentState, { record, books, transaction, other, added }:
     throw new Error(`${transaction.id} is not there`);
   const { openOperation } = state.payment;
   const isClosed = openOperation === transaction?.id && status !== 'PENDING' && status !== 'CREATED';
+  const { row } = change.dispute ?? {};
   return {
+    ...(state.disputes && { disputes: state.disputes }),
+    ...(row && { disputes: [...(state.disputes ?? []).filter(({ id }) => id !== row.id), row] }),
     payment: {
       version: state.payment.version + 1,
       capturedMinorUnits: books.captured,
@@ -167,7 +174,7 @@ function kept(state: PaymentState, { record, books, transaction, other, added }:
       openOperation: isClosed ? undefined : openOperation,
     },
     record: decodeRecord(encodeRecord(record)),
-    transactions: added ? withAdded(also, added) : also,
+    transactions: (added ? withAdded(also, added) : also).map((one) => withCorrections(one, corrections)),
   };
 }
 
@@ -176,11 +183,27 @@ function laterOf(one: Date | undefined, other: Date | undefined): Date | undefin
   return one > other ? one : other;
 }
 
+function withCorrections(
+  transaction: TransactionRow,
+  corrections: readonly MovementCorrection[],
+): TransactionRow {
+  const own = corrections.filter(({ transactionId }) => transactionId === transaction.id);
+  const { corrections: count = 0, correctedMinorUnits: sum = 0n } = transaction;
+  expect(own.map(({ number }) => number)).toEqual(own.map((_, index) => count + index + 1));
+  const corrected = own.reduce((all, { minorUnits }) => all + minorUnits, sum);
+  return { ...transaction, corrections: count + own.length, correctedMinorUnits: corrected };
+}
+
 function withAdded(transactions: readonly TransactionRow[], added: AddedTransaction): TransactionRow[] {
   const { checkInS: _, reportedAt, ...columns } = added;
   const before = transactions.find(({ id }) => id === added.id);
   const providerPaymentId = before?.providerPaymentId ?? added.providerPaymentId;
-  const after = row({ ...columns, status: Transaction_Status[added.status], providerPaymentId, reportedAt });
+  const status = Transaction_Status[added.status];
+  const moved = { corrections: before?.corrections, correctedMinorUnits: before?.correctedMinorUnits };
+  const after = row({
+    ...{ ...columns, status, providerPaymentId, reportedAt, ...moved },
+    ...(status === 'SUCCEEDED' && { sinceSuccessMs: 0 }),
+  });
   return [...transactions.filter((one) => one !== before), after];
 }
 
@@ -235,4 +258,31 @@ export function sumOf({ transactions }: PaymentState, type: string): bigint {
   return transactions
     .filter((one) => one.type === type && one.status === 'SUCCEEDED')
     .reduce((sum, { minorUnits }) => sum + minorUnits, 0n);
+}
+
+/** Returns the money that a change moves: first movements and corrections, signed, as an export lists them. */
+export function movedBetween(
+  before: PaymentState,
+  after: PaymentState,
+  { corrections = [] }: Change,
+): bigint {
+  const first = after.transactions.filter(
+    ({ id, sinceSuccessMs }) =>
+      sinceSuccessMs !== undefined &&
+      before.transactions.find((one) => one.id === id)?.sinceSuccessMs === undefined,
+  );
+  return [...first.map(movedBy), ...corrections.map(({ minorUnits }) => minorUnits)].reduce(
+    (sum, moved) => sum + moved,
+    0n,
+  );
+}
+
+/** Returns the merchant's money in a payment according to its books and its disputes. */
+export function moneyOf({ payment, transactions }: PaymentState): bigint {
+  const base = succeededBase(transactions);
+  const disputed = transactions.filter(({ type }) => type === 'CHARGEBACK');
+  return disputed.reduce(
+    (sum, { correctedMinorUnits = 0n }) => sum + correctedMinorUnits,
+    base ? leftToRefund(booksOf(payment, base)) : 0n,
+  );
 }

@@ -114,11 +114,12 @@ const arbDispute = fc
     stage: fc.constantFrom<DisputeStage>('opened', 'won', 'lost'),
     reference: fc.constantFrom(undefined, 'dispute-1', 'dispute-2'),
     minorUnits: fc.option(arbAmount, { nil: undefined }),
+    moves: fc.option(fc.integer({ min: 0, max: 4 }), { nil: undefined }),
     onlyOpen: fc.boolean(),
   })
-  .map(({ stage, reference, minorUnits, onlyOpen }): Step => {
+  .map(({ stage, reference, minorUnits, moves, onlyOpen }): Step => {
     const money = minorUnits === undefined ? undefined : { minorUnits, currency: 'USD' };
-    const dispute = { stage, reference, money };
+    const dispute = { stage, reference, money, moves };
     return { learns: (_state, nth) => ({ kind: 'dispute', dispute, newId: `dispute ${nth}`, onlyOpen }) };
   });
 const arbExternal = fc

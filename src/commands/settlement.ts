@@ -1,0 +1,164 @@
+import { createReadStream } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { readCatalogueInForce } from '#src/catalogue/seed-catalogue.ts';
+import { type Config, readConfig } from '#src/config.ts';
+import { CONNECTORS } from '#src/connectors/registry.ts';
+import { importSettlement, type SettledConnection } from '#src/settlement/import-settlement.ts';
+import { matchSettlement, type SettledAccount } from '#src/settlement/match-settlement.ts';
+import {
+  decideDifference,
+  listDifferences,
+  type StoredDifference,
+} from '#src/store/tables/settlement-differences.ts';
+import { installationKeys } from '#src/vault/key-file.ts';
+import { actorOf } from './actor.ts';
+import { type CommandStorage, withDatabase } from './command-database.ts';
+import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
+import { explainFailure } from './explain-failure.ts';
+import { credentialsHere, openHere } from './open-here.ts';
+import { createProgress } from './progress.ts';
+
+const USAGE = `Usage: npm run settlement -- <action> --connection <id>
+
+  import <file>                        imports a report of the connection's provider, all of it or nothing, and finds the
+                                       transactions that its lines settle
+  differences                          what reports say differently from the record, unresolved first
+  resolve <kind> <subject> --note <why>   ends the work on a difference; a change of its amounts opens it again
+  reopen <kind> <subject> --note <why>
+
+Files and lines that were imported before change nothing. The reports: Stripe's payout_reconciliation.itemized, Adyen's
+settlement details report, the answers of PayPal's Transaction Search, and Mercado Pago's release and settlement reports
+(docs/finance.md).
+
+Run it in the service's environment. Exit code: 0 done or nothing to do, 1 refused, 2 wrong command line, 3 the provider
+settled a payment that the record has as unsuccessful or open.`;
+
+const OPERANDS = { import: 1, differences: 0, resolve: 2, reopen: 2 } as const;
+/** Maximum number of differences that are printed, from each node of a distributed database. */
+const MAX_LISTED = 1_000;
+const STATUS_DIFFERS = 3;
+
+async function main(argv: readonly string[], io: CommandIo): Promise<number> {
+  const { positionals, values } = parseArguments(
+    argv,
+    { allowPositionals: true, options: { connection: { type: 'string' }, note: { type: 'string' } } },
+    io.environment,
+  );
+  const [action = '', ...operands] = positionals;
+  if (!Object.hasOwn(OPERANDS, action)) throw new UsageError('The first argument must be an action.');
+  const wanted = OPERANDS[action as keyof typeof OPERANDS];
+  if (operands.length !== wanted) throw new UsageError(`${action} takes ${wanted} arguments.`);
+  const [first = '', second = ''] = operands;
+  const { connection, note = '' } = values;
+  if (connection === undefined) throw new UsageError('--connection is required.');
+  if (wanted === 2 && (note === '' || note.length > 900)) {
+    throw new UsageError('--note is required, of at most 900 characters.');
+  }
+  if (action === 'import') {
+    await access(first).catch((error: NodeJS.ErrnoException) => {
+      throw new UsageError(`${first} cannot be read (${error.code}).`);
+    });
+  }
+  const config = readConfig(io.environment);
+  return withDatabase(config, io, async (storage) => {
+    if (action === 'import') return importHere(config, storage, io, { path: first, connection });
+    const catalogue = await openInForce(config, storage);
+    const { account } = await connectionOf(catalogue, connection).finally(() => catalogue.close());
+    const found = await listDifferences(storage.database, account.identity, MAX_LISTED);
+    if (action === 'differences') return printDifferences(found, io);
+    const decision = {
+      identity: account.identity,
+      isResolved: action === 'resolve',
+      actor: actorOf(config),
+      note,
+    };
+    const one = found.find(({ kind, subject }) => kind === first && subject === second);
+    if (one && (await decideDifference(storage.database, one, decision))) return 0;
+    io.stderr.write(`Nothing was done: there is no difference ${first} ${second}\n`);
+    return 1;
+  });
+}
+
+function printDifferences(found: readonly StoredDifference[], { stdout }: CommandIo): number {
+  for (const { kind, subject, paymentId, detail, openedAt, resolvedAt } of found) {
+    const state = resolvedAt ? 'resolved' : 'open';
+    const payment = paymentId === undefined ? '' : `, payment ${paymentId}`;
+    stdout.write(`${openedAt.toISOString()} ${state} ${kind} ${subject}: ${detail}${payment}\n`);
+  }
+  if (found.length === 0) stdout.write('no differences\n');
+  return 0;
+}
+
+async function importHere(
+  config: Config,
+  storage: CommandStorage,
+  io: CommandIo,
+  asked: { readonly path: string; readonly connection: string },
+): Promise<number> {
+  const { database } = storage;
+  const catalogue = await openInForce(config, storage);
+  const { settled, account } = await connectionOf(catalogue, asked.connection).finally(() =>
+    catalogue.close(),
+  );
+  const progress = createProgress(io.stderr);
+  const file = { name: basename(asked.path), open: () => createReadStream(asked.path) };
+  const onProgress = (lines: number) => progress.state(`${lines} lines`);
+  const result = await importSettlement(database, settled, file, {
+    actor: actorOf(config),
+    onProgress,
+  }).finally(() => progress.end());
+  const counts = await matchSettlement(database, account);
+  const imported =
+    result === 'already imported'
+      ? 'it was imported before'
+      : `${result.added} new lines, ${result.repeated} repeated`;
+  const { matched, unmatched, ambiguous } = counts;
+  io.stdout.write(
+    `${file.name}: ${imported}; ${matched} matched, ${unmatched} of unknown payments, ${ambiguous} ambiguous\n`,
+  );
+  const alarming = (await listDifferences(database, account.identity, MAX_LISTED)).filter(
+    ({ kind, resolvedAt }) => kind === 'status_differs' && !resolvedAt,
+  );
+  if (alarming.length === 0) return 0;
+  io.stderr.write('ALARM: the provider settled payments that the record has as unsuccessful or open:\n');
+  printDifferences(alarming, { ...io, stdout: io.stderr });
+  return STATUS_DIFFERS;
+}
+
+/** Opens the catalogue in force as the service does. It calls no provider. */
+async function openInForce(config: Config, { database, dataDir }: CommandStorage): Promise<OpenedCatalogue> {
+  const { hashKey } = installationKeys(config, dataDir);
+  const stored =
+    config.catalogueFile === undefined
+      ? await readCatalogueInForce(database, credentialsHere(database, config, dataDir))
+      : { catalogue: readCatalogue(config.catalogueFile), version: 0 };
+  if (!stored) throw new UsageError('The database has no catalogue yet: start the service once.');
+  return openHere({ ...config, hashKey }, stored);
+}
+
+async function connectionOf(
+  { catalogue, connections }: OpenedCatalogue,
+  id: string,
+): Promise<{ readonly settled: SettledConnection; readonly account: SettledAccount }> {
+  const definition = catalogue.connections.find((one) => one.id === id);
+  const connection = connections.get(id);
+  if (!definition || !connection) {
+    throw new UsageError(`--connection: there is no connection ${id} in the catalogue in force.`);
+  }
+  const read = CONNECTORS.find(({ name }) => name === definition.connector)?.readSettlement;
+  if (!read) throw new UsageError(`--connection: reports of ${definition.connector} cannot be imported.`);
+  const { identity, accountCurrency: currency } = connection;
+  const sameAccount = [...connections].filter(([, other]) => other.identity === identity);
+  return {
+    settled: { id, identity, read, currency },
+    account: { identity, connectionIds: sameAccount.map(([other]) => other) },
+  };
+}
+
+/** Runs the command. */
+export const run = createCommand(USAGE, main, (error) => `Nothing was imported: ${explainFailure(error)}`);
+
+if (import.meta.main) await runAsProcess(run);

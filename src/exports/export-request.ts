@@ -1,0 +1,148 @@
+import { Dispute_Stage, Dispute_Status } from '#gen/payments/v1/dispute_service_pb.js';
+import { Payment_Status, Transaction_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
+import { CURRENCIES } from '#src/money.ts';
+import { type FieldError, invalidParameters } from '#src/service-error.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
+import type { CsvFormat } from './csv.ts';
+import { type Period, readPeriod } from './period.ts';
+
+/** The files: movements of money; all transactions of payments; payments; disputes. */
+export const EXPORT_KINDS = ['movements', 'transactions', 'payments', 'disputes'] as const;
+
+/** The name of a file. */
+export type ExportKind = (typeof EXPORT_KINDS)[number];
+
+/** A file that is asked for. */
+export type ExportRequest = {
+  readonly kind: ExportKind;
+  /** undefined for every account. */
+  readonly accountId: string | undefined;
+  readonly period: Period;
+  /** The values that columns must have. */
+  readonly filters: Readonly<Record<string, string>>;
+  /** Adds the payer's personal data. */
+  readonly includesPayer: boolean;
+  readonly format: CsvFormat;
+};
+
+const namesOf = (values: object) => {
+  const names = Object.keys(values).filter((name) => /^[A-Z]/.test(name) && !name.endsWith('_UNSPECIFIED'));
+  return new Set(names);
+};
+const MOVEMENT_TYPES = new Set([
+  'PURCHASE',
+  'CAPTURE',
+  'REFUND',
+  'UNDONE',
+  'REDONE',
+  'DISPUTE_WITHDRAWN',
+  'DISPUTE_REINSTATED',
+]);
+
+/** The columns that a file can be filtered by, each with its values; undefined for any text. */
+const FILTERS: Readonly<Record<ExportKind, Readonly<Record<string, ReadonlySet<string> | undefined>>>> =
+  (() => {
+    const ofPayment = {
+      currency: CURRENCIES,
+      ...{ merchant_order_id: undefined, payment_method_type: undefined, brand: undefined },
+      ...{ card_last_four: undefined, country: undefined, customer_id: undefined, connection_id: undefined },
+    };
+    const status = namesOf(Transaction_Status);
+    return {
+      movements: { ...ofPayment, type: MOVEMENT_TYPES },
+      transactions: { ...ofPayment, type: namesOf(Transaction_Type), status },
+      payments: { ...ofPayment, status: namesOf(Payment_Status) },
+      disputes: {
+        ...ofPayment,
+        dispute_status: namesOf(Dispute_Status),
+        dispute_stage: namesOf(Dispute_Stage),
+      },
+    };
+  })();
+
+const BOOLEAN = new Set(['true', 'false']);
+const OPTIONS: Readonly<Record<string, ReadonlySet<string> | undefined>> = {
+  ...{ account_id: undefined, month: undefined, from: undefined, before: undefined, zone: undefined },
+  separator: new Set(['comma', 'semicolon']),
+  bom: BOOLEAN,
+  raw: BOOLEAN,
+  include: new Set(['payer']),
+};
+
+const MAX_LENGTH = 255;
+
+/**
+ * Reads the parameters of an export. Every parameter has at most one value.
+ *
+ * @throws ServiceError INVALID_PARAMETERS, which names each parameter that is unknown or wrong.
+ */
+export function readExportRequest(
+  kind: ExportKind,
+  parameters: Readonly<Record<string, unknown>>,
+): ExportRequest {
+  const given = readParameters(kind, parameters);
+  const { account_id: accountId, month, from, before, zone, separator, bom, raw, include }: Given = given;
+  return {
+    kind,
+    accountId: accountId?.toLowerCase(),
+    period: readPeriod({ month, from, before, zone }),
+    filters: Object.fromEntries(Object.entries(given).filter(([name]) => name in FILTERS[kind])),
+    includesPayer: include === 'payer',
+    format: {
+      separator: separator === 'semicolon' ? ';' : ',',
+      hasBom: bom === 'true',
+      isRaw: raw === 'true',
+    },
+  };
+}
+
+/** Parameters by name. */
+type Given = Readonly<Record<string, string | undefined>>;
+
+/** Returns an export's parameters, without its period and account, as the audit log keeps them. */
+export function describeRequest({ filters, includesPayer, format }: ExportRequest): string {
+  const { separator, hasBom, isRaw } = format;
+  const options = {
+    ...filters,
+    ...(includesPayer && { include: 'payer' }),
+    ...(separator === ';' && { separator: 'semicolon' }),
+    ...(hasBom && { bom: 'true' }),
+    ...(isRaw && { raw: 'true' }),
+  };
+  return Object.entries(options)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ');
+}
+
+function readParameters(
+  kind: ExportKind,
+  parameters: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, string>> {
+  const known = { ...OPTIONS, ...FILTERS[kind] };
+  const faults: FieldError[] = [];
+  const given: Record<string, string> = {};
+  for (const [name, value] of Object.entries(parameters)) {
+    const message = faultOf(name, value, known);
+    if (message === undefined) given[name] = value as string;
+    else faults.push({ field: name.slice(0, MAX_LENGTH), code: 'NOT_ALLOWED', message });
+  }
+  if (faults.length > 0) throw invalidParameters(faults);
+  return given;
+}
+
+function faultOf(
+  name: string,
+  value: unknown,
+  known: Readonly<Record<string, ReadonlySet<string> | undefined>>,
+): string | undefined {
+  if (name === 'to') return 'is not a parameter of an export: use before, the end, which is excluded';
+  if (!Object.hasOwn(known, name)) {
+    return `is not a parameter of this file, whose parameters are ${Object.keys(known).join(', ')}`;
+  }
+  if (typeof value !== 'string') return 'must be given once';
+  if (value === '' || value.length > MAX_LENGTH) return `must have 1 to ${MAX_LENGTH} characters`;
+  if (name === 'account_id' && !isUuid(value)) return 'must be a UUID';
+  const values = known[name];
+  if (values === undefined || values.has(value)) return undefined;
+  return values === CURRENCIES ? 'must be a currency (ISO 4217)' : `must be one of ${[...values].join(', ')}`;
+}

@@ -1,0 +1,271 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import { invalidField } from '#src/service-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { findAccount } from '#src/store/tables/accounts.ts';
+import {
+  type ExportedPaymentRow,
+  exportEnd,
+  nextAccounts,
+  ROWS_A_PAGE,
+  type RowsOf,
+  readDisputes,
+  readExportedRecords,
+  readMovements,
+  readPayments,
+  readTransactions,
+  sumTransactions,
+} from '#src/store/tables/exported-rows.ts';
+import {
+  type Column,
+  DISPUTE_COLUMNS,
+  type FullTransaction,
+  MOVEMENT_COLUMNS,
+  movementMoney,
+  PAYER_COLUMNS,
+  PAYMENT_COLUMNS,
+  type SummedPayment,
+  type Told,
+  TRANSACTION_COLUMNS,
+} from './columns.ts';
+import { type Cell, csvLine, csvStart } from './csv.ts';
+import type { ExportKind, ExportRequest } from './export-request.ts';
+import { momentName } from './period.ts';
+
+/** A file that can be read once. */
+export type OpenExport = {
+  /** Names the file by its period and zone, such as `movements-2026-09-01-2026-10-01-UTC.csv`. */
+  readonly fileName: string;
+  /** Pieces of whole lines, of PIECE_CHARS and a line at most. A page is read only when the pieces before it are taken. */
+  readonly pieces: () => AsyncGenerator<string, void>;
+  /** Counts the pieces so far. */
+  readonly tally: Tally;
+};
+
+/** The rows of a file, and the sums of its column `amount` by currency, in minor units. */
+export type Tally = { rows: number; readonly sums: Map<string, bigint> };
+
+const PIECE_CHARS = 16 * 1024;
+
+/**
+ * An export rests this many times as long as it took to read a page, at most MAX_REST_MS, which leaves most of the
+ * processor to payments: reads take longer while there are many, and so do the rests.
+ */
+const RESTS = 2;
+const MAX_REST_MS = 150;
+
+/**
+ * Opens an export. Its end is fixed here, so that no row comes twice and none is missed, whatever is written meanwhile.
+ *
+ * @throws ServiceError INVALID_PARAMETERS for an unknown account, and for a period that has yet to begin.
+ */
+export async function openExport(database: Database, request: ExportRequest): Promise<OpenExport> {
+  const { kind, accountId, period } = request;
+  const { zone, from, before } = period;
+  const account = accountId === undefined ? undefined : await findAccount(database, accountId);
+  if (accountId !== undefined && !account) throw invalidField('account_id', 'NOT_FOUND', 'is unknown');
+  const bounds = {
+    from: from.toInstant().toString(),
+    until: await exportEnd(database, before.toInstant().toString()),
+  };
+  const until = Temporal.Instant.from(bounds.until).toZonedDateTimeISO(zone);
+  if (Temporal.ZonedDateTime.compare(until, from) <= 0) {
+    const field = 'from';
+    throw invalidField(field, 'OUT_OF_RANGE', 'must be at least 30 seconds ago: the period has yet to begin');
+  }
+  const names = [kind, momentName(from), momentName(until), zone.replaceAll('/', '-').replaceAll(':', '')];
+  const tally: Tally = { rows: 0, sums: new Map() };
+  const accounts = account ? () => [account] : () => allAccounts(database);
+  return {
+    fileName: `${names.join('-')}.csv`,
+    tally,
+    pieces: () => writePieces(database, request, { bounds, accounts, tally }),
+  };
+}
+
+/** Describes what a file contains, for the audit log: its rows, and its sums by currency. */
+export function describeTally({ rows, sums }: Tally): string {
+  const line = csvLine({ separator: ',', hasBom: false, isRaw: true });
+  const written = [...sums].map(
+    ([currency, minorUnits]) => `${currency} ${line([{ minorUnits, currency }]).trim()}`,
+  );
+  return [`${rows} rows`, ...written.sort()].join(', ');
+}
+
+type Account = { readonly id: string; readonly name: string };
+
+async function* allAccounts(database: Database): AsyncGenerator<Account, void> {
+  for (let after: string | undefined; ; ) {
+    const accounts = await nextAccounts(database, after);
+    yield* accounts;
+    after = accounts.at(-1)?.id;
+    if (after === undefined) return;
+  }
+}
+
+/** The source of a file's rows. */
+type Source<Read, Row> = {
+  readonly columns: readonly Column<Told<Row>>[];
+  /** Reads the page after a row, up to ROWS_A_PAGE. */
+  readonly read: (database: Database, rows: RowsOf, after: Read | undefined) => Promise<Read[]>;
+  /** Returns the file's rows for some of a page. */
+  readonly rowsFor: (database: Database, some: readonly Read[]) => readonly Row[] | Promise<readonly Row[]>;
+  /** true if the columns need the records of payments. */
+  readonly readsRecords: boolean;
+};
+
+/** A row as the writing of every file needs it. */
+type AnyRow = { readonly paymentId: string };
+
+const sourceOf = <Read, Row>(source: Source<Read, Row>) => source as unknown as Source<AnyRow, AnyRow>;
+
+const SOURCES: Readonly<Record<ExportKind, Source<AnyRow, AnyRow>>> = {
+  movements: sourceOf({
+    columns: MOVEMENT_COLUMNS,
+    read: readMovements,
+    rowsFor: (_database, some) => some.filter((row) => movementMoney(row) !== undefined),
+    readsRecords: false,
+  }),
+  transactions: sourceOf({
+    columns: TRANSACTION_COLUMNS,
+    read: readPayments,
+    rowsFor: transactionsOf,
+    readsRecords: true,
+  }),
+  disputes: sourceOf({
+    columns: DISPUTE_COLUMNS,
+    read: readDisputes,
+    rowsFor: (_database, some) => some,
+    readsRecords: false,
+  }),
+  payments: sourceOf({ columns: PAYMENT_COLUMNS, read: readPayments, rowsFor: withSums, readsRecords: true }),
+};
+
+async function transactionsOf(
+  database: Database,
+  payments: readonly ExportedPaymentRow[],
+): Promise<FullTransaction[]> {
+  const found = await ofPayments(readTransactions, database, payments);
+  return payments.flatMap((payment) => found(payment.paymentId).map((one) => ({ ...payment, ...one })));
+}
+
+async function withSums(
+  database: Database,
+  payments: readonly ExportedPaymentRow[],
+): Promise<SummedPayment[]> {
+  const found = await ofPayments(sumTransactions, database, payments);
+  return payments.map((payment) => ({ ...payment, sums: found(payment.paymentId) }));
+}
+
+/** Reads what payments of one account have. @returns a function that returns what a payment has. */
+async function ofPayments<Row extends AnyRow>(
+  read: (database: Database, accountId: string, paymentIds: readonly string[]) => Promise<Row[]>,
+  database: Database,
+  payments: readonly ExportedPaymentRow[],
+): Promise<(paymentId: string) => readonly Row[]> {
+  const ids = payments.map(({ paymentId }) => paymentId);
+  const rows = await read(database, payments[0]?.accountId ?? '', ids);
+  const by = Map.groupBy(rows, ({ paymentId }) => paymentId);
+  return (paymentId) => by.get(paymentId) ?? [];
+}
+
+type Writing = {
+  readonly bounds: Omit<RowsOf, 'accountId'>;
+  readonly accounts: () => Iterable<Account> | AsyncIterable<Account>;
+  readonly tally: Tally;
+};
+
+async function* writePieces(
+  database: Database,
+  request: ExportRequest,
+  { bounds, accounts, tally }: Writing,
+): AsyncGenerator<string, void> {
+  const { kind, format, includesPayer } = request;
+  const source = SOURCES[kind];
+  const columns = [...source.columns, ...(includesPayer ? PAYER_COLUMNS : [])] as readonly Column<
+    Told<AnyRow>
+  >[];
+  const line = csvLine(format);
+  const names = columns.map(([name]) => name);
+  const passes = filterOf(names, request.filters);
+  const add = tallyOf(names, tally);
+  let piece = csvStart(format) + line(names);
+  for await (const account of accounts()) {
+    const rows = { ...bounds, accountId: account.id };
+    const withRecords = source.readsRecords || includesPayer;
+    for await (const some of readRows(database, { source, rows, account, withRecords })) {
+      for (const row of some) {
+        const cells = columns.map(([, cell]) => cell(row));
+        if (!passes(cells)) continue;
+        add(cells);
+        piece += line(cells);
+        if (piece.length < PIECE_CHARS) continue;
+        yield piece;
+        piece = '';
+      }
+    }
+  }
+  if (piece !== '') yield piece;
+}
+
+/** Returns a function that tells whether cells have the values of all filters. */
+function filterOf(names: readonly string[], filters: ExportRequest['filters']) {
+  const wanted = Object.entries(filters).map(([name, value]) => [names.indexOf(name), value] as const);
+  return (cells: readonly Cell[]) => wanted.every(([at, value]) => cells[at] === value);
+}
+
+/** Returns a function that adds a row to a tally. */
+function tallyOf(names: readonly string[], tally: Tally) {
+  const at = names.indexOf('amount');
+  return (cells: readonly Cell[]) => {
+    tally.rows++;
+    const amount = cells[at];
+    if (amount === undefined || typeof amount === 'string') return;
+    tally.sums.set(amount.currency, (tally.sums.get(amount.currency) ?? 0n) + amount.minorUnits);
+  };
+}
+
+type Reading = {
+  readonly source: Source<AnyRow, AnyRow>;
+  readonly rows: RowsOf;
+  readonly account: Account;
+  readonly withRecords: boolean;
+};
+
+/** Reads an account's rows page by page, at its pace. @returns the rows for up to AT_ONCE rows of a page at a time. */
+async function* readRows(
+  database: Database,
+  { source, rows, account, withRecords }: Reading,
+): AsyncGenerator<Told<AnyRow>[], void> {
+  for (let after: AnyRow | undefined; ; ) {
+    const begunMs = performance.now();
+    const page = await source.read(database, rows, after);
+    const restMs = Math.min(RESTS * (performance.now() - begunMs), MAX_REST_MS);
+    for (let at = 0; at < page.length; at += AT_ONCE) {
+      const some = page.slice(at, at + AT_ONCE);
+      const records = withRecords ? await recordsOf(database, account.id, some) : NO_RECORDS;
+      const own = await source.rowsFor(database, some);
+      yield own.map((row) => ({ ...row, accountName: account.name, record: records(row.paymentId) }));
+    }
+    after = page.at(-1);
+    await setTimeout(restMs);
+    if (page.length < ROWS_A_PAGE) return;
+  }
+}
+
+/** The number of payments whose records and transactions are read at once: a record may have a hundred kilobytes. */
+const AT_ONCE = 100;
+const NO_RECORDS = () => undefined;
+
+/** Reads the records of rows' payments. @returns a function that decodes the record of a payment, once. */
+async function recordsOf(database: Database, accountId: string, rows: readonly AnyRow[]) {
+  const ids = [...new Set(rows.map(({ paymentId }) => paymentId))];
+  const stored = await readExportedRecords(database, accountId, ids);
+  const decoded = new Map<string, Payment | undefined>();
+  return (paymentId: string) =>
+    decoded.getOrInsertComputed(paymentId, () => {
+      const record = stored.get(paymentId);
+      return record && decodeRecord(record);
+    });
+}

@@ -1,0 +1,118 @@
+import type { SettlementKind } from '#src/connectors/port/settlement-line.ts';
+import { formatMoney, type Money } from '#src/money.ts';
+
+/** A kind of difference between reports and the record. */
+export type DifferenceKind =
+  | ('amount_differs' | 'currency_differs' | 'duplicate' | 'refund_reversed' | 'status_differs')
+  | ('unknown_line' | 'ambiguous_line' | 'payout_unbalanced');
+
+/** A difference, with its amounts in words. */
+export type Difference = { readonly kind: DifferenceKind; readonly detail: string };
+
+/** The part of a transaction that its lines must agree with. */
+export type ComparedTransaction = {
+  readonly type: string;
+  readonly capture: boolean;
+  readonly status: string;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+};
+
+/** A line that is matched to the transaction. */
+export type ComparedLine = {
+  readonly report: string;
+  readonly kind: SettlementKind;
+  /** As the payer saw it; undefined if the report does not say. */
+  readonly minorUnits: bigint | undefined;
+  readonly currency: string | undefined;
+  readonly gross: bigint;
+  readonly settlementCurrency: string;
+};
+
+/**
+ * Compares a transaction with its lines: their sum must be its amount, exactly and in its currency. A line without the
+ * amount that the payer saw counts with its gross amount if that is in the transaction's currency, and is not compared
+ * otherwise. Two reports of one provider about the same money are compared separately.
+ */
+export function findDifferences(
+  transaction: ComparedTransaction,
+  lines: readonly ComparedLine[],
+): Difference[] {
+  const found = new Map<DifferenceKind, Difference>();
+  for (const own of Map.groupBy(lines, ({ report }) => report).values()) {
+    for (const one of compare(transaction, own)) found.set(one.kind, one);
+  }
+  return [...found.values()];
+}
+
+function compare(transaction: ComparedTransaction, lines: readonly ComparedLine[]): Difference[] {
+  const { currency } = transaction;
+  const amounts = lines.flatMap((line) => amountOf(line, currency) ?? []);
+  const other = amounts.find((amount) => amount.currency !== currency);
+  if (other) {
+    return [{ kind: 'currency_differs', detail: `settled in ${other.currency}, here ${currency}` }];
+  }
+  const sum = amounts.reduce((all, { minorUnits }) => all + minorUnits, 0n);
+  const settled = { minorUnits: sum, currency };
+  // Nothing is comparable, or the provider has taken back what it paid.
+  const movesMoney = amounts.length < lines.length || sum !== 0n;
+  if (movesMoney && !isMovement(transaction)) {
+    const detail = `${inWords(settled)} settled, here ${transaction.type} is ${stateOf(transaction)}`;
+    return [{ kind: 'status_differs', detail }];
+  }
+  if (amounts.length < lines.length || !isMovement(transaction)) return [];
+  return compareSum(transaction, lines, settled);
+}
+
+function compareSum(
+  { type, ...transaction }: ComparedTransaction,
+  lines: readonly ComparedLine[],
+  settled: Money,
+): Difference[] {
+  const isOut = type === 'REFUND' || type === 'CHARGEBACK';
+  const expected = isOut ? -transaction.minorUnits : transaction.minorUnits;
+  if (settled.minorUnits === expected) return [];
+  if (type === 'CHARGEBACK' && settled.minorUnits === 0n) return [];
+  const here = { minorUnits: expected, currency: transaction.currency };
+  const detail = `${inWords(settled)} settled, here ${inWords(here)}`;
+  if (type === 'REFUND' && settled.minorUnits === 0n) return [{ kind: 'refund_reversed', detail }];
+  const direct = lines.filter(({ kind }) => kind === 'payment' || kind === 'refund');
+  const isTwice = direct.length > 1 && settled.minorUnits === expected * BigInt(direct.length);
+  return [{ kind: isTwice ? 'duplicate' : 'amount_differs', detail }];
+}
+
+function amountOf(line: ComparedLine, currency: string): Money | undefined {
+  if (line.minorUnits !== undefined && line.currency !== undefined) {
+    return { minorUnits: line.minorUnits, currency: line.currency };
+  }
+  return line.settlementCurrency === currency ? { minorUnits: line.gross, currency } : undefined;
+}
+
+/** A disputed payment's money may be withdrawn before the dispute is lost, or given back after it is won. */
+function isMovement({ type, capture, status }: ComparedTransaction): boolean {
+  if (type === 'CHARGEBACK') return true;
+  return status === 'SUCCEEDED' && type !== 'AUTHORIZE' && (type !== 'PURCHASE' || capture);
+}
+
+function stateOf({ type, capture, status }: ComparedTransaction): string {
+  return status === 'SUCCEEDED' && type === 'PURCHASE' && !capture ? 'only authorized' : status;
+}
+
+/** Returns a difference of a payout whose lines do not add up; undefined for one that does, or is not complete. */
+export function checkPayout(sum: {
+  readonly remainder: bigint;
+  readonly currency: string;
+  readonly hasPayout: boolean;
+  readonly hasLines: boolean;
+}): Difference | undefined {
+  const { remainder: minorUnits, currency, hasPayout, hasLines } = sum;
+  if (!hasPayout || !hasLines || minorUnits === 0n) return undefined;
+  return {
+    kind: 'payout_unbalanced',
+    detail: `its lines and the payout differ by ${inWords({ minorUnits, currency })}`,
+  };
+}
+
+function inWords(money: Money): string {
+  return `${formatMoney(money)} ${money.currency}`;
+}

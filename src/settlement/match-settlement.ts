@@ -1,0 +1,140 @@
+import type { Database } from '#src/store/engine/database.ts';
+import {
+  accountsByDigits,
+  findByOurIds,
+  findByProviderIds,
+  type LineResult,
+  nextLines,
+  type OpenLine,
+  type SettledTransaction,
+  storeMatches,
+  storeResults,
+  transactionsOf,
+  unmatchedFiles,
+} from '#src/store/tables/settlement-matches.ts';
+import { chooseTransaction, movesTransaction } from './choose-transaction.ts';
+import { compareSettlement } from './compare-settlement.ts';
+
+/** An account at a provider, with the connections that point to it. */
+export type SettledAccount = { readonly identity: string; readonly connectionIds: readonly string[] };
+
+/** Number of lines by result. */
+export type MatchCounts = {
+  matched: number;
+  /** No transaction of ours has their ids. */
+  unmatched: number;
+  /** Several transactions could be meant. */
+  ambiguous: number;
+  /** Fees, payouts and the like. */
+  none_expected: number;
+};
+
+/**
+ * Finds the transactions of all imported lines of an account at a provider that were not searched yet, also of earlier
+ * imports that were killed. Only transactions of that account count.
+ */
+export async function matchSettlement(database: Database, account: SettledAccount): Promise<MatchCounts> {
+  const counts: MatchCounts = { matched: 0, unmatched: 0, ambiguous: 0, none_expected: 0 };
+  for (const fileId of await unmatchedFiles(database, account.identity)) {
+    for (;;) {
+      const lines = await nextLines(database, fileId);
+      if (lines.length === 0) break;
+      const results = await search(database, account, lines);
+      for (const { transaction } of results)
+        counts[typeof transaction === 'string' ? transaction : 'matched'] += 1;
+      // The result comes last, so what is interrupted before is repeated.
+      await storeMatches(database, account.identity, results);
+      await compareSettlement(database, account.identity, results);
+      await storeResults(database, account.identity, results);
+    }
+  }
+  return counts;
+}
+
+async function search(
+  database: Database,
+  account: SettledAccount,
+  lines: readonly OpenLine[],
+): Promise<LineResult[]> {
+  const moving = lines.filter(({ kind }) => movesTransaction(kind));
+  const anchors = await findAnchors(database, account, moving);
+  const payments = await readPayments(database, account, [...anchors.values()].flat());
+  return lines.map((line) => ({ line, transaction: resultOf(line, anchors.get(line.key) ?? [], payments) }));
+}
+
+function resultOf(
+  line: OpenLine,
+  anchors: readonly SettledTransaction[],
+  payments: ReadonlyMap<string, readonly SettledTransaction[]>,
+): LineResult['transaction'] {
+  if (!movesTransaction(line.kind)) return 'none_expected';
+  const { minorUnits, currency } = line;
+  const amount = minorUnits === undefined || currency === undefined ? undefined : { minorUnits, currency };
+  const found = [...new Set(anchors.map(({ paymentId }) => paymentId))].map(
+    (id) => chooseTransaction({ ...line, amount }, payments.get(id) ?? []) ?? ('unmatched' as const),
+  );
+  return found.length > 1 ? 'ambiguous' : (found[0] ?? 'unmatched');
+}
+
+/** Finds the transactions that the ids of lines name: by our id, and by the provider's only if ours names none. */
+async function findAnchors(
+  database: Database,
+  { identity, connectionIds }: SettledAccount,
+  lines: readonly OpenLine[],
+): Promise<Map<string, readonly SettledTransaction[]>> {
+  const isOurs = ({ connectionIdentity }: SettledTransaction) => connectionIdentity === identity;
+  const anchors = new Map<string, readonly SettledTransaction[]>();
+  const ids = [...new Set(lines.flatMap(({ ourId }) => ourId ?? []))];
+  const byId = new Map((await byOurIds(database, ids)).filter(isOurs).map((one) => [one.id, one]));
+  for (const { key, ourId } of lines) {
+    const own = ourId === undefined ? undefined : byId.get(ourId);
+    if (own) anchors.set(key, [own]);
+  }
+  const rest = lines.filter(({ key }) => !anchors.has(key));
+  const names = [...new Set(rest.flatMap(namesOf))];
+  if (names.length === 0) return anchors;
+  const byName = Map.groupBy(
+    (await findByProviderIds(database, connectionIds, names)).filter(isOurs),
+    ({ providerPaymentId }) => providerPaymentId,
+  );
+  for (const line of rest) {
+    const named = namesOf(line).map((name) => byName.get(name) ?? []);
+    anchors.set(line.key, named.find((some) => some.length > 0) ?? []);
+  }
+  return anchors;
+}
+
+/** The provider's ids of a line, the most precise first. */
+function namesOf({ providerReference, disputeReference, parentReference }: OpenLine): string[] {
+  return [providerReference, disputeReference, parentReference].filter((name) => name !== undefined);
+}
+
+async function byOurIds(database: Database, ids: readonly string[]): Promise<SettledTransaction[]> {
+  if (ids.length === 0) return [];
+  const byDigits = Map.groupBy(ids, (id) => id.slice(-6));
+  const found: SettledTransaction[] = [];
+  const accounts = await accountsByDigits(database, [...byDigits.keys()]);
+  for (const [digits, own] of byDigits) {
+    for (const accountId of accounts.get(digits) ?? []) {
+      found.push(...(await findByOurIds(database, accountId, own)));
+    }
+  }
+  return found;
+}
+
+/** Reads the payments of transactions: their transactions at the account, by payment. */
+async function readPayments(
+  database: Database,
+  { identity }: SettledAccount,
+  anchors: readonly SettledTransaction[],
+): Promise<ReadonlyMap<string, readonly SettledTransaction[]>> {
+  const all: SettledTransaction[] = [];
+  for (const [accountId, own] of Map.groupBy(anchors, (one) => one.accountId)) {
+    const ids = [...new Set(own.map(({ paymentId }) => paymentId))];
+    all.push(...(await transactionsOf(database, accountId, ids)));
+  }
+  return Map.groupBy(
+    all.filter(({ connectionIdentity }) => connectionIdentity === identity),
+    ({ paymentId }) => paymentId,
+  );
+}

@@ -1,0 +1,187 @@
+import type { SettlementKind } from '#src/connectors/port/settlement-line.ts';
+import { type Database, type Nullable, queriesOf } from '../engine/database.ts';
+import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
+import { IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
+import { recordAction } from './audit-log.ts';
+
+/** A transaction with one of its lines. */
+export type MatchedRow = {
+  readonly id: string;
+  readonly paymentId: string;
+  readonly connectionId: string;
+  readonly type: string;
+  readonly capture: boolean;
+  readonly status: string;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+  readonly report: string;
+  readonly kind: SettlementKind;
+  readonly lineMinorUnits: bigint | undefined;
+  readonly lineCurrency: string | undefined;
+  readonly gross: bigint;
+  readonly settlementCurrency: string;
+};
+
+const MATCHED = {
+  name: 'settlement_matched_rows',
+  text: `
+    SELECT t.id, t.payment_id AS "paymentId", t.connection_id AS "connectionId", t.type, t.capture, t.status,
+      t.amount_minor_units AS "minorUnits", t.currency, m.report, m.kind, m.amount_minor_units AS "lineMinorUnits",
+      m.currency AS "lineCurrency", m.gross, m.settlement_currency AS "settlementCurrency"
+    FROM settlement_match m JOIN transaction t ON t.account_id = $1 AND t.id = m.transaction_id
+    WHERE m.account_id = $1 AND m.connection_identity = $2 AND m.transaction_id = ANY ($3::uuid[])`,
+};
+
+/** Reads transactions of an account with their lines, a row for each line. */
+export async function matchedRows(
+  database: Database,
+  accountId: string,
+  identity: string,
+  transactionIds: readonly string[],
+): Promise<MatchedRow[]> {
+  const { rows } = await database.query<Nullable<MatchedRow>>(MATCHED, [accountId, identity, transactionIds]);
+  return rows.map((row) => withoutNulls<MatchedRow>(row));
+}
+
+/** The sum of a payout's lines in one currency, with the payout itself. */
+export type PayoutSum = {
+  readonly reference: string;
+  readonly currency: string;
+  readonly remainder: bigint;
+  readonly hasPayout: boolean;
+  readonly hasLines: boolean;
+};
+
+const PAYOUTS = {
+  name: 'sum_settlement_payouts',
+  text: `
+    SELECT payout_reference AS reference, settlement_currency AS currency, sum(net)::bigint AS remainder,
+      bool_or(kind IN ('payout', 'payout_reversal')) AS "hasPayout",
+      bool_or(kind NOT IN ('payout', 'payout_reversal')) AS "hasLines"
+    FROM settlement_line
+    WHERE account_id = $1 AND connection_identity = $2 AND payout_reference = ANY ($3::text[]) AND NOT EXISTS (
+      SELECT 1 FROM settlement_file f WHERE f.account_id = $1 AND f.id = file_id AND f.completed_at IS NULL)
+    GROUP BY payout_reference, settlement_currency`,
+};
+
+/** Adds up payouts over all complete files. */
+export async function sumPayouts(
+  database: Database,
+  identity: string,
+  references: readonly string[],
+): Promise<PayoutSum[]> {
+  return (await database.query<PayoutSum>(PAYOUTS, [NIL_UUID, identity, references])).rows;
+}
+
+/** A difference that was found about a subject. */
+export type FoundDifference = {
+  readonly kind: string;
+  readonly subject: string;
+  readonly connectionId: string;
+  readonly paymentId: string | undefined;
+  readonly detail: string;
+};
+
+const OPEN = {
+  name: 'open_settlement_differences',
+  text: `
+    INSERT INTO settlement_difference AS d (account_id, connection_identity, kind, subject, connection_id, payment_id,
+      detail)
+    SELECT $1, $2, * FROM unnest($3::text[], $4::text[], $5::text[], $6::uuid[], $7::text[])
+    ON CONFLICT (account_id, connection_identity, kind, subject) DO UPDATE
+    SET detail = excluded.detail, ended_at = NULL, resolved_at = NULL, resolved_by = NULL
+    WHERE d.detail <> excluded.detail OR d.ended_at IS NOT NULL`,
+};
+const END = {
+  name: 'end_settlement_differences',
+  text: `
+    UPDATE settlement_difference SET ended_at = now()
+    WHERE account_id = $1 AND connection_identity = $2 AND subject = ANY ($3::text[]) AND ended_at IS NULL
+      AND kind || ' ' || subject <> ALL ($4::text[])`,
+};
+
+/** Stores the differences of an account's subjects, and ends those that are no longer there. May be repeated. */
+export async function storeDifferences(
+  database: Database,
+  accountId: string,
+  identity: string,
+  { subjects, found }: { readonly subjects: readonly string[]; readonly found: readonly FoundDifference[] },
+): Promise<void> {
+  const columns = [
+    ...[found.map(({ kind }) => kind), found.map(({ subject }) => subject)],
+    ...[found.map(({ connectionId }) => connectionId), found.map(({ paymentId }) => paymentId ?? null)],
+    found.map(({ detail }) => detail),
+  ];
+  if (found.length > 0) await database.query(OPEN, [accountId, identity, ...columns]);
+  const names = found.map(({ kind, subject }) => `${kind} ${subject}`);
+  await database.query(END, [accountId, identity, subjects, names]);
+}
+
+/** A difference that is there, resolved or not. */
+export type StoredDifference = {
+  readonly accountId: string;
+  readonly kind: string;
+  readonly subject: string;
+  readonly paymentId: string | undefined;
+  readonly detail: string;
+  readonly openedAt: Date;
+  readonly resolvedAt: Date | undefined;
+};
+
+const LIST = {
+  name: 'list_settlement_differences',
+  text: `
+    SELECT account_id AS "accountId", kind, subject, payment_id AS "paymentId", detail, opened_at AS "openedAt",
+      resolved_at AS "resolvedAt"
+    FROM settlement_difference WHERE ${IN_ACCOUNTS} connection_identity = $1 AND ended_at IS NULL
+    ORDER BY resolved_at IS NOT NULL, opened_at, subject LIMIT $2::integer`,
+};
+
+/** Lists the differences at an account of a provider: unresolved first, oldest first. @param limit for each node. */
+export async function listDifferences(
+  database: Database,
+  identity: string,
+  limit: number,
+): Promise<StoredDifference[]> {
+  const found = await searchAccounts<Nullable<StoredDifference>>(database, LIST, [identity, limit]);
+  return found.map((row) => withoutNulls<StoredDifference>(row));
+}
+
+const DECIDE = `
+  UPDATE settlement_difference
+  SET resolved_at = CASE WHEN $5::boolean THEN now() END, resolved_by = $6, note = $7
+  WHERE account_id = $1 AND connection_identity = $2 AND kind = $3 AND subject = $4 AND ended_at IS NULL
+  RETURNING kind`;
+
+/**
+ * Resolves a difference with a note, or opens it again, with its entry in the audit log.
+ *
+ * @returns false if there is no such difference.
+ */
+export async function decideDifference(
+  database: Database,
+  { accountId, kind, subject }: Pick<StoredDifference, 'accountId' | 'kind' | 'subject'>,
+  decision: {
+    readonly identity: string;
+    readonly isResolved: boolean;
+    readonly actor: string;
+    readonly note: string;
+  },
+): Promise<boolean> {
+  const { identity, isResolved, actor, note } = decision;
+  return database.transaction(async (run) => {
+    const values = [accountId, identity, kind, subject, isResolved, isResolved ? actor : null, note];
+    if ((await run(DECIDE, values)).rows.length === 0) return false;
+    const action = isResolved ? 'resolve-difference' : 'reopen-difference';
+    await recordAction(queriesOf(run), {
+      ...{
+        accountId,
+        actor,
+        action,
+        subject: subject.slice(0, 300),
+        detail: `${kind}: ${note}`.slice(0, 1_000),
+      },
+    });
+    return true;
+  });
+}

@@ -1,0 +1,191 @@
+import type { SettlementLine } from '#src/connectors/port/settlement-line.ts';
+import { type Database, queriesOf } from '../engine/database.ts';
+import { NIL_UUID } from '../engine/rows.ts';
+import { type AuditedAction, recordAction } from './audit-log.ts';
+
+/** Minutes after which an import that wrote nothing counts as stopped. */
+export const STOPPED_MINUTES = 5;
+/** Number of rows that a statement deletes. */
+const DELETED_AT_ONCE = 5_000;
+const TIMEOUT_MS = 30_000;
+
+/** A file that is about to be imported. */
+export type NewSettlementFile = {
+  readonly id: string;
+  readonly connectionId: string;
+  readonly connectionIdentity: string;
+  readonly name: string;
+  readonly sha256: Uint8Array;
+  readonly bytes: number;
+  readonly actor: string;
+};
+
+const IS_IMPORTED = {
+  name: 'is_settlement_file_imported',
+  text: `
+    SELECT 1 AS one FROM settlement_file
+    WHERE account_id = $1 AND connection_identity = $2 AND sha256 = $3 AND completed_at IS NOT NULL`,
+};
+
+/** Returns true if a file with this content was imported for the same account at the provider. */
+export async function isImported(
+  database: Database,
+  { connectionIdentity, sha256 }: Pick<NewSettlementFile, 'connectionIdentity' | 'sha256'>,
+): Promise<boolean> {
+  return (await database.query(IS_IMPORTED, [NIL_UUID, connectionIdentity, sha256])).rows.length > 0;
+}
+
+const BEGIN = {
+  name: 'begin_settlement_file',
+  text: `
+    INSERT INTO settlement_file (account_id, id, connection_id, connection_identity, name, sha256, bytes, actor)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT DO NOTHING RETURNING id`,
+};
+
+/** Begins an import. @returns false if another one for the same account at the provider is under way. */
+export async function beginFile(database: Database, file: NewSettlementFile): Promise<boolean> {
+  const { id, connectionId, connectionIdentity, name, sha256, bytes, actor } = file;
+  const values = [NIL_UUID, id, connectionId, connectionIdentity, name, sha256, bytes, actor];
+  return (await database.query(BEGIN, values)).rows.length > 0;
+}
+
+// The lock on the file's row keeps its lines from being taken away meanwhile.
+const TOUCH = `
+  UPDATE settlement_file SET seen_at = now() WHERE account_id = $1 AND id = $2 AND completed_at IS NULL RETURNING id`;
+
+const COLUMNS = {
+  connection_identity: 'text',
+  line_key: 'text',
+  connection_id: 'text',
+  file_id: 'uuid',
+  line_number: 'integer',
+  report: 'text',
+  kind: 'text',
+  raw_kind: 'text',
+  our_id: 'uuid',
+  provider_reference: 'text',
+  parent_reference: 'text',
+  dispute_reference: 'text',
+  payout_reference: 'text',
+  amount_minor_units: 'bigint',
+  currency: 'text',
+  gross: 'bigint',
+  fee: 'bigint',
+  tax: 'bigint',
+  net: 'bigint',
+  settlement_currency: 'text',
+  exchange_rate: 'text',
+  occurred_at: 'timestamptz',
+} as const;
+const ARRAYS = Object.values(COLUMNS).map((type, i) => `$${i + 2}::${type}[]`);
+
+const ADD = `
+  INSERT INTO settlement_line (account_id, ${Object.keys(COLUMNS)})
+  SELECT $1, * FROM unnest(${ARRAYS}) ON CONFLICT DO NOTHING RETURNING line_number`;
+
+/**
+ * Adds lines to a file, except those that an earlier file had.
+ *
+ * @returns the number of added lines; undefined if the import was taken away because it had stopped for too long.
+ */
+export async function addLines(
+  database: Database,
+  file: NewSettlementFile,
+  lines: readonly SettlementLine[],
+): Promise<number | undefined> {
+  const rows = lines.map((line) => rowOf(file, line));
+  const columns = Object.keys(COLUMNS).map((_, i) => rows.map((row) => row[i] ?? null));
+  return database.transaction(async (run) => {
+    if ((await run(TOUCH, [NIL_UUID, file.id])).rows.length === 0) return undefined;
+    return (await run(ADD, [NIL_UUID, ...columns])).rows.length;
+  }, TIMEOUT_MS);
+}
+
+function rowOf(file: NewSettlementFile, line: SettlementLine): unknown[] {
+  return [
+    ...[
+      file.connectionIdentity,
+      line.key,
+      file.connectionId,
+      file.id,
+      line.lineNumber,
+      line.report,
+      line.kind,
+    ],
+    ...[line.rawKind, line.ourId, line.providerReference, line.parentReference, line.disputeReference],
+    ...[
+      line.payoutReference,
+      line.amount?.minorUnits,
+      line.amount?.currency,
+      line.gross,
+      line.fee,
+      line.tax,
+      line.net,
+    ],
+    ...[line.settlementCurrency, line.exchangeRate, line.occurredAt],
+  ];
+}
+
+const COUNT = 'SELECT count(*)::integer AS n FROM settlement_line WHERE account_id = $1 AND file_id = $2';
+const COMPLETE = `
+  UPDATE settlement_file SET completed_at = now(), new_lines = $3, repeated_lines = $4
+  WHERE account_id = $1 AND id = $2 AND completed_at IS NULL RETURNING id`;
+
+/**
+ * Makes the lines of a file count, if all of them are there, together with the entry in the audit log.
+ *
+ * @returns false, with nothing changed, if lines were taken away because the import had stopped for too long.
+ */
+export async function completeFile(
+  database: Database,
+  file: NewSettlementFile,
+  lines: { readonly added: number; readonly repeated: number },
+  audited: AuditedAction,
+): Promise<boolean> {
+  return database.transaction(async (run) => {
+    if ((await run(TOUCH, [NIL_UUID, file.id])).rows.length === 0) return false;
+    const stored = (await run<{ n: number }>(COUNT, [NIL_UUID, file.id])).rows[0]?.n;
+    if (stored !== lines.added) return false;
+    await run(COMPLETE, [NIL_UUID, file.id, lines.added, lines.repeated]);
+    await recordAction(queriesOf(run), audited);
+    return true;
+  }, TIMEOUT_MS);
+}
+
+const FIND_STOPPED = {
+  name: 'find_stopped_settlement_files',
+  text: `
+    SELECT id FROM settlement_file WHERE account_id = $1 AND completed_at IS NULL
+      AND (id = $2 OR seen_at < now() - make_interval(mins => $3::integer))`,
+};
+const LOCK_STOPPED = `
+  SELECT id FROM settlement_file WHERE account_id = $1 AND id = $2 AND completed_at IS NULL
+    AND ($3::boolean OR seen_at < now() - make_interval(mins => $4::integer)) FOR UPDATE`;
+const DELETE_LINES = `
+  DELETE FROM settlement_line WHERE account_id = $1 AND (connection_identity, line_key) IN (
+    SELECT connection_identity, line_key FROM settlement_line
+    WHERE account_id = $1 AND file_id = $2 ORDER BY line_number LIMIT ${DELETED_AT_ONCE}
+  ) RETURNING line_number`;
+const DELETE_FILE = 'DELETE FROM settlement_file WHERE account_id = $1 AND id = $2 RETURNING id';
+
+/**
+ * Deletes the files whose imports have stopped, with their lines, in short transactions.
+ *
+ * @param own an unfinished file to delete at once, by the import that gives it up.
+ */
+export async function deleteStoppedFiles(database: Database, own?: string): Promise<void> {
+  const values = [NIL_UUID, own ?? NIL_UUID, STOPPED_MINUTES];
+  for (const { id } of (await database.query<{ id: string }>(FIND_STOPPED, values)).rows) {
+    let isDone = false;
+    while (!isDone) {
+      isDone = await database.transaction(async (run) => {
+        const locked = await run(LOCK_STOPPED, [NIL_UUID, id, id === own, STOPPED_MINUTES]);
+        if (locked.rows.length === 0) return true;
+        if ((await run(DELETE_LINES, [NIL_UUID, id])).rows.length > 0) return false;
+        await run(DELETE_FILE, [NIL_UUID, id]);
+        return true;
+      }, TIMEOUT_MS);
+    }
+  }
+}

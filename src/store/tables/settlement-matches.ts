@@ -1,0 +1,221 @@
+import type { SettlementKind } from '#src/connectors/port/settlement-line.ts';
+import type { Database, Nullable } from '../engine/database.ts';
+import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
+import { IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
+
+/** Number of lines that are matched at once. */
+export const LINES_AT_ONCE = 1_000;
+
+/** A line whose transaction is to be found. */
+export type OpenLine = {
+  readonly connectionIdentity: string;
+  readonly key: string;
+  readonly lineNumber: number;
+  readonly kind: SettlementKind;
+  readonly ourId: string | undefined;
+  readonly providerReference: string | undefined;
+  readonly parentReference: string | undefined;
+  readonly disputeReference: string | undefined;
+  readonly minorUnits: bigint | undefined;
+  readonly currency: string | undefined;
+  readonly connectionId: string;
+  readonly payoutReference: string | undefined;
+  readonly net: bigint;
+  readonly settlementCurrency: string;
+};
+
+const NEXT = {
+  name: 'next_settlement_lines',
+  text: `
+    SELECT connection_identity AS "connectionIdentity", line_key AS key, line_number AS "lineNumber", kind,
+      our_id AS "ourId", provider_reference AS "providerReference", parent_reference AS "parentReference",
+      dispute_reference AS "disputeReference", amount_minor_units AS "minorUnits", currency,
+      connection_id AS "connectionId", payout_reference AS "payoutReference", net,
+      settlement_currency AS "settlementCurrency"
+    FROM settlement_line WHERE account_id = $1 AND file_id = $2 AND result IS NULL
+    ORDER BY line_number LIMIT ${LINES_AT_ONCE}`,
+};
+
+/** Reads the next lines of a complete file whose transactions have not been searched. */
+export async function nextLines(database: Database, fileId: string): Promise<OpenLine[]> {
+  const { rows } = await database.query<Nullable<OpenLine>>(NEXT, [NIL_UUID, fileId]);
+  return rows.map((row) => withoutNulls<OpenLine>(row));
+}
+
+/** A transaction that a line may settle. */
+export type SettledTransaction = {
+  readonly accountId: string;
+  readonly paymentId: string;
+  readonly id: string;
+  readonly type: string;
+  readonly capture: boolean;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+  readonly providerPaymentId: string | undefined;
+  readonly connectionIdentity: string;
+};
+
+const ACCOUNTS = {
+  name: 'list_accounts_by_digits',
+  text: 'SELECT id, right(id::text, 6) AS digits FROM account WHERE right(id::text, 6) = ANY ($1::text[])',
+};
+
+/** Returns the accounts to which ids may belong, by the ids' last six digits. */
+export async function accountsByDigits(
+  database: Database,
+  digits: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { rows } = await database.query<{ id: string; digits: string }>(ACCOUNTS, [digits]);
+  const found = new Map<string, string[]>();
+  for (const { id, digits: own } of rows) found.set(own, [...(found.get(own) ?? []), id]);
+  return found;
+}
+
+const FACTS = `account_id AS "accountId", payment_id AS "paymentId", id, type, capture,
+      amount_minor_units AS "minorUnits", currency, provider_payment_id AS "providerPaymentId",
+      connection_identity AS "connectionIdentity"`;
+
+const OF_PAYMENTS = {
+  name: 'settled_transactions_of_payments',
+  text: `
+    SELECT ${FACTS} FROM transaction WHERE account_id = $1 AND payment_id = ANY ($2::uuid[])`,
+};
+const BY_ID = {
+  name: 'settled_transactions_by_id',
+  text: `SELECT ${FACTS} FROM transaction WHERE account_id = $1 AND id = ANY ($2::uuid[])`,
+};
+const BY_PROVIDER_ID = {
+  name: 'settled_transactions_by_provider_id',
+  text: `
+    SELECT ${FACTS} FROM transaction
+    WHERE ${IN_ACCOUNTS} connection_id = ANY ($1::text[]) AND provider_payment_id = ANY ($2::text[])`,
+};
+
+type Row = Nullable<SettledTransaction>;
+const read = (rows: readonly Row[]) => rows.map((row) => withoutNulls<SettledTransaction>(row));
+
+/** Finds transactions of an account by our ids. */
+export async function findByOurIds(
+  database: Database,
+  accountId: string,
+  ids: readonly string[],
+): Promise<SettledTransaction[]> {
+  return read((await database.query<Row>(BY_ID, [accountId, ids])).rows);
+}
+
+/** Finds transactions of all accounts by the provider's ids, among those of some connections. */
+export async function findByProviderIds(
+  database: Database,
+  connectionIds: readonly string[],
+  ids: readonly string[],
+): Promise<SettledTransaction[]> {
+  const values = [connectionIds, ids];
+  return read(await searchAccounts<Row>(database, BY_PROVIDER_ID, values, 'found or complete'));
+}
+
+/** Reads all transactions of payments of an account. */
+export async function transactionsOf(
+  database: Database,
+  accountId: string,
+  paymentIds: readonly string[],
+): Promise<SettledTransaction[]> {
+  return read((await database.query<Row>(OF_PAYMENTS, [accountId, paymentIds])).rows);
+}
+
+/** The result of a search: the line's transaction, or why it has none. */
+export type LineResult = {
+  readonly line: OpenLine;
+  readonly transaction: SettledTransaction | 'unmatched' | 'ambiguous' | 'none_expected';
+};
+
+const LINES = {
+  name: 'settlement_lines_by_key',
+  text: `
+    SELECT line_key, report, kind, payout_reference, amount_minor_units, currency, gross, fee, tax, net,
+      settlement_currency, occurred_at
+    FROM settlement_line WHERE account_id = $1 AND connection_identity = $2 AND line_key = ANY ($3::text[])`,
+};
+const MATCH = {
+  name: 'insert_settlement_matches',
+  text: `
+    INSERT INTO settlement_match (account_id, transaction_id, connection_identity, line_key, payment_id, report, kind,
+      payout_reference, amount_minor_units, currency, gross, fee, tax, net, settlement_currency, occurred_at)
+    SELECT $1, transaction_id, $2, line_key, payment_id, report, kind, payout_reference, amount_minor_units, currency,
+      gross, fee, tax, net, settlement_currency, occurred_at
+    FROM unnest($3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::text[],
+      $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::timestamptz[])
+      AS l (transaction_id, payment_id, line_key, report, kind, payout_reference, amount_minor_units, currency, gross, fee,
+        tax, net, settlement_currency, occurred_at)
+    ON CONFLICT DO NOTHING`,
+};
+const RESULT = {
+  name: 'set_settlement_line_results',
+  text: `
+    UPDATE settlement_line SET result = $4
+    WHERE account_id = $1 AND connection_identity = $2 AND line_key = ANY ($3::text[])`,
+};
+
+const COPIED = [
+  ...[
+    'line_key',
+    'report',
+    'kind',
+    'payout_reference',
+    'amount_minor_units',
+    'currency',
+    'gross',
+    'fee',
+    'tax',
+  ],
+  ...['net', 'settlement_currency', 'occurred_at'],
+] as const;
+
+/** Stores the transactions of lines of one account at a provider. May be repeated. */
+export async function storeMatches(
+  database: Database,
+  connectionIdentity: string,
+  results: readonly LineResult[],
+): Promise<void> {
+  const matched = new Map<string, Map<string, SettledTransaction>>();
+  for (const { line, transaction } of results) {
+    if (typeof transaction === 'string') continue;
+    const own = matched.get(transaction.accountId) ?? new Map<string, SettledTransaction>();
+    matched.set(transaction.accountId, own.set(line.key, transaction));
+  }
+  for (const [accountId, own] of matched) {
+    const { rows } = await database.query<Record<(typeof COPIED)[number], unknown>>(LINES, [
+      ...[NIL_UUID, connectionIdentity, [...own.keys()]],
+    ]);
+    const of = (row: (typeof rows)[number]) => own.get(String(row.line_key));
+    const columns = COPIED.map((column) => rows.map((row) => row[column]));
+    const ids = [rows.map((row) => of(row)?.id), rows.map((row) => of(row)?.paymentId)];
+    await database.query(MATCH, [accountId, connectionIdentity, ...ids, ...columns]);
+  }
+}
+
+/** Stores that lines of one account at a provider were searched, with the result: they are not searched again. */
+export async function storeResults(
+  database: Database,
+  connectionIdentity: string,
+  results: readonly LineResult[],
+): Promise<void> {
+  const nameOf = ({ transaction }: LineResult) => (typeof transaction === 'string' ? transaction : 'matched');
+  for (const [name, own] of Map.groupBy(results, nameOf)) {
+    const keys = own.map(({ line }) => line.key);
+    await database.query(RESULT, [NIL_UUID, connectionIdentity, keys, name]);
+  }
+}
+
+const UNMATCHED_FILES = {
+  name: 'find_unmatched_settlement_files',
+  text: `
+    SELECT f.id, f.connection_identity AS identity FROM settlement_file f
+    WHERE f.account_id = $1 AND f.completed_at IS NOT NULL AND EXISTS (
+      SELECT 1 FROM settlement_line l WHERE l.account_id = $1 AND l.file_id = f.id AND l.result IS NULL)`,
+};
+
+/** Finds complete files with lines whose transactions have not been searched, for one account at a provider. */
+export async function unmatchedFiles(database: Database, identity: string): Promise<string[]> {
+  const { rows } = await database.query<{ id: string; identity: string }>(UNMATCHED_FILES, [NIL_UUID]);
+  return rows.filter((row) => row.identity === identity).map(({ id }) => id);
+}

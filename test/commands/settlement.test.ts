@@ -1,0 +1,95 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { run } from '#src/commands/settlement.ts';
+import { databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
+import { runCommand } from '../support/run-command.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'payments-settlement-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+onOwnDatabase({});
+
+const CATALOGUE = `
+payment_method_types: [{ type: CARD, category: CARD, workflows: [DIRECT] }]
+connections:
+  - id: s
+    name: Stripe
+    provider_id: STRIPE
+    connector: stripe
+    secrets_from_environment: { api_key: STRIPE_KEY }
+routes:
+  - { id: 1, name: All, targets: [{ connection: s }] }
+`;
+const write = (name: string, text: string) => {
+  writeFileSync(join(directory, name), text);
+  return join(directory, name);
+};
+const catalogue = write('catalogue.yaml', CATALOGUE);
+const REPORT = `balance_transaction_id,created_utc,currency,gross,fee,net,reporting_category,source_id,payment_intent_id,automatic_payout_id
+txn_1,2026-09-30 10:00:00,usd,12.00,0.65,11.35,charge,ch_1,pi_1,po_1
+`;
+const key = randomBytes(32).toString('base64');
+const KEYS = { VAULT_KEYS: `one:${key}`, HASH_KEY: key };
+const command = (...args: string[]) =>
+  runCommand(
+    run,
+    { DATABASE_URL: databaseUrl(), CATALOGUE_FILE: catalogue, STRIPE_KEY: 'sk_test_1', ...KEYS },
+    ...args,
+  );
+
+it('the settlement command imports a report once, and says what its lines settle', async () => {
+  const report = write('report.csv', REPORT);
+  const text = '0 matched, 1 of unknown payments, 0 ambiguous\n';
+  expect(await command('import', report, '--connection', 's')).toMatchObject({
+    ...{ code: 0, stdout: `report.csv: 1 new lines, 0 repeated; ${text}` },
+  });
+  expect(await command('import', report, '--connection', 's')).toMatchObject({
+    ...{ code: 0, stdout: expect.stringContaining('report.csv: it was imported before; ') },
+  });
+  expect(await tables.query('SELECT line_key, result FROM settlement_line')).toEqual([
+    { line_key: 'txn_1', result: 'unmatched' },
+  ]);
+});
+
+it('differences are listed, resolved with a note and opened again', async () => {
+  const own = ['unknown_line', 'txn_1', '--connection', 's', '--note', 'an old payment'];
+  const list = async () => (await command('differences', '--connection', 's')).stdout;
+  expect(await list()).toMatch(/Z open unknown_line txn_1: a payment with the provider's id pi_1\n$/);
+  expect(await command('resolve', ...own)).toMatchObject({ code: 0 });
+  expect(await list()).toContain('Z resolved unknown_line txn_1');
+  expect(await command('reopen', ...own)).toMatchObject({ code: 0 });
+  expect(await list()).toContain('Z open unknown_line txn_1');
+  expect(await command('resolve', 'unknown_line', 'txn_2', ...own.slice(2))).toMatchObject({ code: 1 });
+  expect(
+    await tables.query("SELECT action, detail FROM audit_log WHERE action LIKE 're%' ORDER BY id"),
+  ).toEqual([
+    { action: 'resolve-difference', detail: 'unknown_line: an old payment' },
+    { action: 'reopen-difference', detail: 'unknown_line: an old payment' },
+  ]);
+});
+
+it('the settlement command refuses a report of another provider, and names the columns', async () => {
+  const { code, stderr } = await command('import', write('other.csv', 'a;b\n1;2\n'), '--connection', 's');
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining('Nothing was imported: line 1: the report must have'),
+  ]);
+});
+
+it.each([
+  [['import'], 'import takes 1 arguments.'],
+  [['export', 'x'], 'The first argument must be an action.'],
+  [['resolve', 'a', 'b', '--connection', 's'], '--note is required'],
+  [['import', catalogue], '--connection is required.'],
+  [['import', join(directory, 'none.csv'), '--connection', 's'], 'cannot be read (ENOENT)'],
+  [
+    ['import', catalogue, '--connection', 't'],
+    '--connection: there is no connection t in the catalogue in force.',
+  ],
+])('the settlement command refuses %o', async (args, message) => {
+  const { code, stderr } = await command(...args);
+  expect([code, stderr]).toEqual([expect.any(Number), expect.stringContaining(message)]);
+  expect(code).not.toBe(0);
+});
