@@ -16,6 +16,10 @@ describe('the period of an export', () => {
     expect(boundsOf({ month: '2026-12', zone: '+05:30' })).toEqual([
       ...['2026-11-30T18:30:00Z', '2026-12-31T18:30:00Z'],
     ]);
+    // A query string's plus sign, decoded to a space.
+    expect(boundsOf({ month: '2026-12', zone: ' 05:30' })).toEqual(
+      boundsOf({ month: '2026-12', zone: '+05:30' }),
+    );
     // The clocks change within the month.
     expect(boundsOf({ month: '2026-10', zone: 'Europe/Madrid' })).toEqual([
       ...['2026-09-30T22:00:00Z', '2026-10-31T23:00:00Z'],

@@ -5,6 +5,8 @@ import { timestampText } from '#src/wire/wire-json-encode.ts';
 import { parseTimestamp } from '#src/wire/wire-json-well-known.ts';
 
 const UTC = 'UTC';
+/** The name of a zone, or an offset. Temporal would also take the offset of a whole time. */
+const ZONE = /^(?:[A-Za-z][A-Za-z0-9_+\-/]{0,63}|[+-]\d\d(?::?\d\d)?)$/;
 const DATE = /^\d{4}-\d\d-\d\d$/;
 const SECONDS_A_DAY = 86_400n;
 const YEAR_ONE_MS = Date.parse('0001-01-01T00:00:00Z');
@@ -38,22 +40,27 @@ export function timeAfter(field: string, text: string, zone = UTC): string | und
   return timestampText(create(TimestampSchema, { seconds, nanos: (micros % 1e6) * 1000 }));
 }
 
+/** Checks the name of a time zone as `requireZone`; "" is UTC. */
+export function zoneOf(field: string, text: string): string {
+  return text === '' ? UTC : requireZone(field, text);
+}
+
 /**
  * Checks the name of a time zone.
  *
- * @param text an IANA name, an offset such as -05:00, or "" for UTC.
+ * @param text an IANA name, or an offset such as -05:00.
  * @throws ServiceError INVALID_PARAMETERS for an unknown zone.
  */
-export function zoneOf(field: string, text: string): string {
-  if (text === '') return UTC;
+export function requireZone(field: string, text: string): string {
   // In a query string, an unescaped plus sign decodes to a space.
   const zone = text.replace(/^ /, '+');
   try {
-    return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId;
+    if (ZONE.test(zone)) return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId;
   } catch {
-    const message = 'must be a time zone such as America/Bogota, or an offset from UTC such as -05:00';
-    throw invalidField(field, 'INVALID_FORMAT', message);
+    // The zone is unknown.
   }
+  const message = 'must be a time zone such as America/Bogota, or an offset from UTC such as -05:00';
+  throw invalidField(field, 'INVALID_FORMAT', message);
 }
 
 /** Returns the first moment of a day in a zone: if it has no midnight, the first moment after; undefined after 9999. */
