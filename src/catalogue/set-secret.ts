@@ -9,7 +9,6 @@ import type { Connector, ProviderConnection } from '#src/connectors/port/connect
 import { Secret } from '#src/secret.ts';
 import { invalidField, notAllowed, ServiceError } from '#src/service-error.ts';
 import { INSTALLATION } from '#src/store/tables/audit-log.ts';
-import { readHead } from '#src/store/tables/catalogue-versions.ts';
 import {
   type ConnectionAccount,
   deleteSecret,
@@ -33,7 +32,7 @@ import { type ReachRules, requirePublicAddresses } from './require-public-addres
 import { requireSafeConnection } from './require-safe-change.ts';
 import { requireSameAccount } from './same-account.ts';
 import { withProviderSlot } from './test-connection.ts';
-import { readBase, type UpdateDeps } from './update-catalogue.ts';
+import { againIfOvertaken, readBase, type UpdateDeps } from './update-catalogue.ts';
 
 /** Dependencies of a change of a secret. */
 export type SecretDeps = Pick<UpdateDeps, 'database' | 'fromFile'> &
@@ -53,8 +52,6 @@ export type StoredReport = SecretEntry & {
 };
 
 const DEFAULT_KEEP_PREVIOUS_S = 86_400;
-/** A change that another one overtook is made again this often. */
-const MOST_TRIES = 3;
 
 /**
  * Stores a secret of a connection, which every process opens anew within two seconds.
@@ -105,17 +102,10 @@ async function untilStored<T>(
   change: (state: State) => Promise<T | undefined>,
 ): Promise<T> {
   if (deps.fromFile) throw new ServiceError('CONFIGURED_BY_FILE', CONFIGURED_BY_FILE);
-  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
-    // The revision first: whatever is read afterwards is at least as new.
-    const revision = (await readHead(deps.database))?.revision ?? 0n;
-    const { catalogue } = await readBase(deps);
-    const changed = await change({ catalogue, credentials: await deps.readCredentials(), revision });
-    if (changed !== undefined) return changed;
-  }
-  throw new ServiceError(
-    'VERSION_CHANGED',
-    'the configuration keeps changing; nothing was stored; try again',
-  );
+  return againIfOvertaken('stored', async () => {
+    const { catalogue, revision = 0n } = await readBase(deps);
+    return change({ catalogue, credentials: await deps.readCredentials(), revision });
+  });
 }
 
 /** Twice the connections of a catalogue. */

@@ -79,18 +79,29 @@ export async function updateCatalogue(
   request: UpdateCatalogueRequest,
   publisher: Publisher,
 ): Promise<UpdateCatalogueResponse> {
-  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
-    const updated = await tryUpdate(deps, request, publisher);
-    if (updated) return updated;
-  }
-  throw new ServiceError(
-    'VERSION_CHANGED',
-    'the configuration keeps changing; nothing was published; try again',
-  );
+  return againIfOvertaken('published', () => tryUpdate(deps, request, publisher));
 }
 
-/** A change that a changed secret overtook is opened again this often. */
+/** A change that another one overtook is made again this often. */
 const MOST_TRIES = 3;
+
+/**
+ * Makes a change of the configuration, again if another change overtook it.
+ *
+ * @param change returns undefined if it was overtaken.
+ * @throws ServiceError VERSION_CHANGED if it is overtaken each time.
+ */
+export async function againIfOvertaken<T>(
+  done: 'published' | 'stored',
+  change: () => Promise<T | undefined>,
+): Promise<T> {
+  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
+    const changed = await change();
+    if (changed !== undefined) return changed;
+  }
+  const message = `the configuration keeps changing; nothing was ${done}; try again`;
+  throw new ServiceError('VERSION_CHANGED', message);
+}
 
 /** Makes the change, as `updateCatalogue`; undefined if another version or a changed secret overtook it. */
 async function tryUpdate(

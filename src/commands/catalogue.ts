@@ -223,15 +223,17 @@ async function update(here: Here, { file, request, maySetSecrets }: Wanted): Pro
   // A catalogue can be published before the service starts for the first time.
   const isFirst = !fromFile && !request.validateOnly;
   if (isFirst) await seedCatalogue(database, undefined, emptyCatalogue(), actorOf(config));
-  const inForce = fromFile
-    ? { catalogue: fromFile(), version: 0 }
-    : await readInForce(database, credentialsHere(database, config, dataDir));
-  const expectedVersion = request.expectedVersion || inForce.version;
+  const readHere = async (): Promise<VersionedCatalogue> =>
+    fromFile
+      ? { catalogue: fromFile(), version: 0 }
+      : readInForce(database, credentialsHere(database, config, dataDir));
+  const expectedVersion = request.expectedVersion || (await readHere()).version;
   const { hashKey } = installationKeys(config, dataDir);
   const keyed = { ...config, hashKey };
   const deps = {
     ...{ database, fromFile, connectors: CONNECTORS, connectionHosts: config.connectionHosts },
-    tryOpen: (catalogue: Catalogue) => tryOpen(keyed, inForce, catalogue),
+    // The secrets are read again each time: one that changed after the change began must not be missed.
+    tryOpen: async (catalogue: Catalogue) => tryOpen(keyed, await readHere(), catalogue),
   };
   const publisher = {
     source: 'command',
