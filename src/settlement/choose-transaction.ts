@@ -1,4 +1,5 @@
 import type { SettlementKind, SettlementLine } from '#src/connectors/port/settlement-line.ts';
+import type { SettledTransaction } from '#src/store/tables/settlement-matches.ts';
 
 /** The part of a line by which its transaction is found. */
 export type MatchedLine = Pick<
@@ -7,14 +8,7 @@ export type MatchedLine = Pick<
 >;
 
 /** A transaction of the payment that a line is about, at the account whose report it is. */
-export type Candidate = {
-  readonly id: string;
-  readonly type: string;
-  readonly capture: boolean;
-  readonly minorUnits: bigint;
-  readonly currency: string;
-  readonly providerPaymentId: string | undefined;
-};
+export type Candidate = Omit<SettledTransaction, 'accountId' | 'paymentId' | 'connectionIdentity'>;
 
 const OPERATION: Readonly<Partial<Record<SettlementKind, 'payment' | 'REFUND' | 'CHARGEBACK'>>> = {
   payment: 'payment',
