@@ -16,7 +16,7 @@ import { accountOf, type Caller } from '../caller.ts';
 import { disputeMessage } from '../dispute-message.ts';
 import type { ListDeps } from './find-payments.ts';
 import { firstTime, timeAfter } from './list-times.ts';
-import { pageToken, readPageToken } from './page-token.ts';
+import { readPage } from './page-token.ts';
 
 const DEFAULT_PAGE_SIZE = 20;
 // The query reads one row more than the page.
@@ -48,15 +48,14 @@ export async function listDisputes(
   };
   // A token of another list is refused.
   const bound = { list: 'disputes', ...filter };
-  const after = request.pageToken ? readPageToken(deps.pageTokenKey, bound, request.pageToken) : undefined;
-  const size = Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
-  const found = await listStored(deps.database, filter, after, size + 1);
-  const shown = found.slice(0, size);
-  const last = shown.at(-1);
-  return {
-    disputes: shown.map(disputeMessage),
-    nextPageToken: last && found.length > size ? pageToken(deps.pageTokenKey, bound, last) : '',
+  const page = {
+    size: Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
+    token: request.pageToken,
   };
+  const { rows, nextPageToken } = await readPage(deps.pageTokenKey, bound, page, (after, limit) =>
+    listStored(deps.database, filter, after, limit),
+  );
+  return { disputes: rows.map(disputeMessage), nextPageToken };
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Database } from '#src/store/engine/database.ts';
 import type { ListedPayment } from '#src/store/tables/list-payments.ts';
 import { lookThroughPayments, MAX_LOOKED_AT } from '#src/store/tables/look-through-payments.ts';
 import { decodeRecord } from '../stored-record.ts';
-import { pageToken, readPageToken } from './page-token.ts';
+import { type PageRequest, pageToken, readPageToken } from './page-token.ts';
 import { type PaymentFilter, recordTest } from './payment-filter.ts';
 
 /** Dependencies of lists of payments. */
@@ -10,13 +10,6 @@ export type ListDeps = {
   readonly database: Database;
   /** Key that authenticates page tokens. */
   readonly pageTokenKey: Uint8Array;
-};
-
-/** A request for a page. */
-export type PageRequest = {
-  readonly size: number;
-  /** The token of the page; "" for the first. */
-  readonly token: string;
 };
 
 /** A page of found payments. */

@@ -3,8 +3,8 @@ import type { ListPaymentsRequest } from '#gen/payments/v1/payment_service_pb.js
 import { listPayments as listStored, MAX_LISTED } from '#src/store/tables/list-payments.ts';
 import { accountOf, type Caller } from '../caller.ts';
 import { decodeRecord } from '../stored-record.ts';
-import { findPayments, isPlain, type ListDeps, type PageRequest } from './find-payments.ts';
-import { pageToken, readPageToken } from './page-token.ts';
+import { findPayments, isPlain, type ListDeps } from './find-payments.ts';
+import { type PageRequest, readPage } from './page-token.ts';
 import { type PaymentFilter, paymentFilter } from './payment-filter.ts';
 
 /** A page of payments. */
@@ -49,14 +49,11 @@ export function pageSize(requested: number): number {
 async function listPlain(
   deps: ListDeps,
   { accountId, merchantOrderId, status, from, before }: PaymentFilter,
-  { size, token }: PageRequest,
+  page: PageRequest,
 ): Promise<ListedPage> {
   const filter = { accountId, merchantOrderId, status, from, before };
-  const after = token ? readPageToken(deps.pageTokenKey, filter, token) : undefined;
-  // The extra row shows whether there is another page.
-  const found = await listStored(deps.database, filter, after, size + 1);
-  const shown = found.slice(0, size);
-  const last = shown.at(-1);
-  const nextPageToken = last && found.length > size ? pageToken(deps.pageTokenKey, filter, last) : '';
-  return { payments: shown.map(({ record }) => decodeRecord(record)), nextPageToken, lookedAt: 0 };
+  const { rows, nextPageToken } = await readPage(deps.pageTokenKey, filter, page, (after, limit) =>
+    listStored(deps.database, filter, after, limit),
+  );
+  return { payments: rows.map(({ record }) => decodeRecord(record)), nextPageToken, lookedAt: 0 };
 }

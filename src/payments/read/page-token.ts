@@ -34,6 +34,34 @@ export function readPageToken(key: Uint8Array, filter: object, token: string): P
   throw invalidField('page_token', 'INVALID_FORMAT', message);
 }
 
+/** A request for a page. */
+export type PageRequest = {
+  readonly size: number;
+  /** The token of the page; "" for the first. */
+  readonly token: string;
+};
+
+/**
+ * Reads a page of a list.
+ *
+ * @param filter as for `pageToken`.
+ * @param read reads at most so many rows after a position.
+ * @returns the rows, and the token of the next page; "" on the last page.
+ * @throws ServiceError INVALID_PARAMETERS for a token that is malformed or belongs to another filter.
+ */
+export async function readPage<T extends PagePosition>(
+  key: Uint8Array,
+  filter: object,
+  { size, token }: PageRequest,
+  read: (after: PagePosition | undefined, limit: number) => Promise<readonly T[]>,
+): Promise<{ readonly rows: readonly T[]; readonly nextPageToken: string }> {
+  // The extra row shows whether there is another page.
+  const found = await read(token ? readPageToken(key, filter, token) : undefined, size + 1);
+  const rows = found.slice(0, size);
+  const last = rows.at(-1);
+  return { rows, nextPageToken: last && found.length > size ? pageToken(key, filter, last) : '' };
+}
+
 function mac(key: Uint8Array, filter: object, position: Uint8Array): Buffer {
   const hmac = createHmac('sha256', key).update(JSON.stringify(filter)).update('\0').update(position);
   return hmac.digest().subarray(0, MAC_BYTES);
