@@ -5,9 +5,9 @@ import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readCatalogueInForce } from '#src/catalogue/seed-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
-import { CONNECTORS } from '#src/connectors/registry.ts';
-import { importSettlement, type SettledConnection } from '#src/settlement/import-settlement.ts';
-import { matchSettlement, type SettledAccount } from '#src/settlement/match-settlement.ts';
+import { importSettlement } from '#src/settlement/import-settlement.ts';
+import { matchSettlement } from '#src/settlement/match-settlement.ts';
+import { settledConnection } from '#src/settlement/settled-connection.ts';
 import {
   decideDifference,
   listDifferences,
@@ -139,23 +139,15 @@ async function openInForce(config: Config, { database, dataDir }: CommandStorage
   return openHere({ ...config, hashKey }, stored);
 }
 
-async function connectionOf(
-  { catalogue, connections }: OpenedCatalogue,
-  id: string,
-): Promise<{ readonly settled: SettledConnection; readonly account: SettledAccount }> {
-  const definition = catalogue.connections.find((one) => one.id === id);
-  const connection = connections.get(id);
-  if (!definition || !connection) {
+async function connectionOf(opened: OpenedCatalogue, id: string) {
+  const found = settledConnection(opened, id);
+  if (found === 'no such connection') {
     throw new UsageError(`--connection: there is no connection ${id} in the catalogue in force.`);
   }
-  const read = CONNECTORS.find(({ name }) => name === definition.connector)?.readSettlement;
-  if (!read) throw new UsageError(`--connection: reports of ${definition.connector} cannot be imported.`);
-  const { identity, accountCurrency: currency } = connection;
-  const sameAccount = [...connections].filter(([, other]) => other.identity === identity);
-  return {
-    settled: { id, identity, read, currency },
-    account: { identity, connectionIds: sameAccount.map(([other]) => other) },
-  };
+  if (found === 'no reports') {
+    throw new UsageError(`--connection: the reports of the provider of ${id} cannot be imported.`);
+  }
+  return found;
 }
 
 /** Runs the command. */

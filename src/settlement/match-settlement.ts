@@ -16,7 +16,12 @@ import { chooseTransaction, movesTransaction } from './choose-transaction.ts';
 import { compareSettlement } from './compare-settlement.ts';
 
 /** An account at a provider, with the connections that point to it. */
-export type SettledAccount = { readonly identity: string; readonly connectionIds: readonly string[] };
+export type SettledAccount = {
+  readonly identity: string;
+  readonly connectionIds: readonly string[];
+  /** Time after a success, at the most, until the provider's reports have its line. */
+  readonly windowMs: number;
+};
 
 /** Number of lines by result. */
 export type MatchCounts = {

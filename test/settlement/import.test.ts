@@ -44,7 +44,8 @@ const file = (...rows: Record<string, string>[]) => {
 };
 const importRows = (...rows: Record<string, string>[]) =>
   importSettlement(database, CONNECTION, file(...rows), { actor: 'Ada' });
-const match = () => matchSettlement(database, { identity: 'stripe 1', connectionIds: ['s'] });
+const match = () =>
+  matchSettlement(database, { identity: 'stripe 1', connectionIds: ['s'], windowMs: 2 * 86_400_000 });
 
 async function addTransaction(
   n: number,

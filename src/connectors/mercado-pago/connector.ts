@@ -64,7 +64,8 @@ const CAPABILITIES: Capabilities = {
 export const mercadoPagoConnector: Connector = {
   name: 'mercado-pago',
   corrections: CORRECTIONS,
-  readSettlement: readMercadoPagoSettlement,
+  // Money is released for up to 30 days.
+  settlement: { read: readMercadoPagoSettlement, windowDays: 32 },
   // The account, not the host, tells the environment.
   hosts: { TEST: ['api.mercadopago.com'], LIVE: ['api.mercadopago.com'] },
   settings: FORM,

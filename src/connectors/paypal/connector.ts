@@ -43,7 +43,7 @@ const CAPABILITIES: Capabilities = {
 export const paypalConnector: Connector = {
   name: 'paypal',
   corrections: CORRECTIONS,
-  readSettlement: readPayPalSettlement,
+  settlement: { read: readPayPalSettlement, windowDays: 2 },
   hosts: { TEST: ['api-m.sandbox.paypal.com'], LIVE: ['api-m.paypal.com'] },
   settings: FORM,
   notificationSecrets: [],

@@ -7,7 +7,7 @@ import type { Capabilities, MethodKind } from './capabilities.ts';
 import type { Dispute } from './dispute-report.ts';
 import type { WalletEnrollment } from './enrollment.ts';
 import type { Outcome } from './outcome.ts';
-import type { ReadSettlement } from './settlement-line.ts';
+import type { SettlementReports } from './settlement-line.ts';
 
 /** The implementation for one provider: a folder under connectors/ and a line in registry.ts. */
 export type Connector = {
@@ -15,8 +15,8 @@ export type Connector = {
   readonly name: string;
   /** The provider's later reports that correct its earlier ones. Outcomes carry the rows of this table in `corrects`. */
   readonly corrections: Corrections;
-  /** Reads the provider's settlement reports. undefined: they cannot be imported. */
-  readonly readSettlement?: ReadSettlement;
+  /** The provider's settlement reports. undefined: they cannot be imported. */
+  readonly settlement?: SettlementReports;
   /** The provider's own hosts, by environment. The settings of the mounted sandbox's provider name no host. */
   readonly hosts: ProviderHosts;
   /** The message of the settings and secrets, and the values of absent settings, by their names in the message. */

@@ -50,6 +50,13 @@ export type ReadSettlement = (
   options: { readonly currency?: string | undefined },
 ) => AsyncGenerator<SettlementLine, void>;
 
+/** The settlement reports of a provider. */
+export type SettlementReports = {
+  readonly read: ReadSettlement;
+  /** Days after a success, at the most, until the reports have its line. */
+  readonly windowDays: number;
+};
+
 /** Error for a file that cannot be imported. The message names the line and column, and quotes no cell. */
 export class SettlementFileError extends Error {
   override readonly name = 'SettlementFileError';

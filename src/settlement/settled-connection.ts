@@ -1,0 +1,45 @@
+import { CONNECTORS } from '#src/connectors/registry.ts';
+import type { SettledConnection } from './import-settlement.ts';
+import type { SettledAccount } from './match-settlement.ts';
+
+/** The part of an opened catalogue that settlement reads. */
+export type SettledCatalogue = {
+  readonly catalogue: {
+    readonly connections: readonly { readonly id: string; readonly connector: string }[];
+  };
+  readonly connections: ReadonlyMap<
+    string,
+    { readonly identity: string; readonly accountCurrency?: string | undefined }
+  >;
+};
+
+/**
+ * Finds what the reports of a connection are imported and matched with.
+ *
+ * @returns 'no such connection', or 'no reports' if its provider's reports cannot be imported.
+ */
+export function settledConnection(
+  opened: SettledCatalogue,
+  id: string,
+):
+  | { readonly settled: SettledConnection; readonly account: SettledAccount }
+  | 'no such connection'
+  | 'no reports' {
+  const definition = opened.catalogue.connections.find((one) => one.id === id);
+  const connection = opened.connections.get(id);
+  if (!definition || !connection) return 'no such connection';
+  const reports = CONNECTORS.find(({ name }) => name === definition.connector)?.settlement;
+  if (!reports) return 'no reports';
+  const { identity, accountCurrency: currency } = connection;
+  const sameAccount = [...opened.connections].filter(([, other]) => other.identity === identity);
+  return {
+    settled: { id, identity, read: reports.read, currency },
+    account: {
+      identity,
+      connectionIds: sameAccount.map(([other]) => other),
+      windowMs: reports.windowDays * DAY_MS,
+    },
+  };
+}
+
+const DAY_MS = 86_400_000;
