@@ -11,3 +11,11 @@ export function passesLuhn(digits: string): boolean {
   }
   return sum % 10 === 0;
 }
+
+/** Digits that may be a card number, however they are grouped. */
+const GROUPED_DIGITS = /\d(?:[ -]?\d){11,18}/g;
+
+/** Reports whether a text contains what may be a card number. */
+export function mayHoldCardNumber(text: string): boolean {
+  return [...text.matchAll(GROUPED_DIGITS)].some(([found]) => passesLuhn(found.replace(/\D/g, '')));
+}

@@ -67,7 +67,7 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
     if (action === 'import') return importHere(config, storage, io, { path: first, connection });
     const catalogue = await openInForce(config, storage);
     const { account } = await connectionOf(catalogue, connection).finally(() => catalogue.close());
-    const found = await listDifferences(storage.database, account.identity, MAX_LISTED);
+    const found = await listDifferences(storage.database, account, MAX_LISTED);
     if (action === 'differences') return printDifferences(found, io);
     const decision = {
       identity: account.identity,
@@ -119,7 +119,7 @@ async function importHere(
   io.stdout.write(
     `${file.name}: ${imported}; ${matched} matched, ${unmatched} of unknown payments, ${ambiguous} ambiguous\n`,
   );
-  const alarming = (await listDifferences(database, account.identity, MAX_LISTED)).filter(
+  const alarming = (await listDifferences(database, account, MAX_LISTED)).filter(
     ({ kind, resolvedAt }) => kind === 'status_differs' && !resolvedAt,
   );
   if (alarming.length === 0) return 0;

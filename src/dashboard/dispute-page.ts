@@ -1,6 +1,5 @@
-import { passesLuhn } from '#src/luhn.ts';
 import { formatMoney } from '#src/money.ts';
-import { fieldRefusal, unknownId } from '#src/service-error.ts';
+import { unknownId } from '#src/service-error.ts';
 import { type Database, queriesOf } from '#src/store/engine/database.ts';
 import { findAccount } from '#src/store/tables/accounts.ts';
 import { recordAction } from '#src/store/tables/audit-log.ts';
@@ -9,13 +8,12 @@ import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { disputeAddress, disputedAmount, dueText } from './disputes-page.ts';
 import { DASHBOARD, notice } from './frame.ts';
+import { noteOf } from './note.ts';
 import type { Session } from './session.ts';
 import { badge, disputeBadge, facts, money, shortened, time } from './show.ts';
 import type { Page, Reply, Visit } from './visit.ts';
 
 const MAX_NOTE = 1_000;
-/** Digits that may be a card number, however they are grouped. */
-const DIGITS = /\d(?:[ -]?\d){11,18}/g;
 
 /** The page of one dispute: what the provider wants, and until when. */
 export async function disputePage(database: Database, visit: Visit): Promise<Page> {
@@ -51,16 +49,7 @@ ${noteForm(dispute, visit.session)}`;
 /** Replaces the note of a dispute. The audit log has who did it, and not the text. */
 export async function saveNote(database: Database, visit: Visit): Promise<Reply> {
   const { accountId, id } = await disputeOf(database, visit);
-  const note = visit.form('note').trim();
-  if (note.length > MAX_NOTE) {
-    const message = `must have at most ${MAX_NOTE} characters; nothing was saved`;
-    throw fieldRefusal('INVALID_PARAMETERS', 'note', 'TOO_LONG', message);
-  }
-  const digits = [...note.matchAll(DIGITS)].map(([found]) => found.replace(/\D/g, ''));
-  if (digits.some(passesLuhn)) {
-    const message = 'must not contain what may be a card number; nothing was saved';
-    throw fieldRefusal('INVALID_PARAMETERS', 'note', 'NOT_ALLOWED', message);
-  }
+  const note = noteOf(visit, MAX_NOTE);
   await database.transaction(async (run) => {
     const queries = queriesOf(run);
     await recordAction(queries, { accountId, actor: visit.actor, action: 'note-dispute', subject: id });

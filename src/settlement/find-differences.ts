@@ -1,10 +1,14 @@
 import type { SettlementKind } from '#src/connectors/port/settlement-line.ts';
 import { formatMoney, type Money } from '#src/money.ts';
 
-/** A kind of difference between reports and the record. */
-export type DifferenceKind =
-  | ('amount_differs' | 'currency_differs' | 'duplicate' | 'refund_reversed' | 'status_differs')
-  | ('unknown_line' | 'ambiguous_line' | 'payout_unbalanced');
+/** The kinds of difference between reports and the record, the most urgent first. */
+export const DIFFERENCE_KINDS = [
+  ...(['status_differs', 'amount_differs', 'currency_differs', 'duplicate', 'refund_reversed'] as const),
+  ...(['unknown_line', 'ambiguous_line', 'payout_unbalanced'] as const),
+];
+
+/** A kind of difference. */
+export type DifferenceKind = (typeof DIFFERENCE_KINDS)[number];
 
 /** A difference, with its amounts in words. */
 export type Difference = { readonly kind: DifferenceKind; readonly detail: string };

@@ -42,4 +42,11 @@ export function settledConnection(
   };
 }
 
+/** Returns the ids of the connections whose reports can be imported. */
+export function importableConnections(opened: SettledCatalogue): string[] {
+  return opened.catalogue.connections
+    .map(({ id }) => id)
+    .filter((id) => typeof settledConnection(opened, id) === 'object');
+}
+
 const DAY_MS = 86_400_000;

@@ -120,31 +120,75 @@ export async function storeDifferences(
 /** A difference that is there, resolved or not. */
 export type StoredDifference = {
   readonly accountId: string;
+  readonly connectionIdentity: string;
+  readonly connectionId: string;
   readonly kind: string;
   readonly subject: string;
   readonly paymentId: string | undefined;
   readonly detail: string;
   readonly openedAt: Date;
   readonly resolvedAt: Date | undefined;
+  readonly resolvedBy: string | undefined;
+  readonly note: string;
+};
+
+/** Filter for differences; undefined for all. */
+export type DifferenceFilter = {
+  /** The account at the provider. */
+  readonly identity?: string | undefined;
+  readonly connectionId?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly isResolved?: boolean | undefined;
 };
 
 const LIST = {
   name: 'list_settlement_differences',
   text: `
-    SELECT account_id AS "accountId", kind, subject, payment_id AS "paymentId", detail, opened_at AS "openedAt",
-      resolved_at AS "resolvedAt"
-    FROM settlement_difference WHERE ${IN_ACCOUNTS} connection_identity = $1 AND ended_at IS NULL
-    ORDER BY resolved_at IS NOT NULL, opened_at, subject LIMIT $2::integer`,
+    SELECT account_id AS "accountId", connection_identity AS "connectionIdentity", connection_id AS "connectionId", kind,
+      subject, payment_id AS "paymentId", detail, opened_at AS "openedAt", resolved_at AS "resolvedAt",
+      resolved_by AS "resolvedBy", note
+    FROM settlement_difference
+    WHERE ${IN_ACCOUNTS} ended_at IS NULL AND ($1::text IS NULL OR connection_identity = $1)
+      AND ($2::text IS NULL OR connection_id = $2) AND ($3::text IS NULL OR kind = $3)
+      AND ($4::boolean IS NULL OR (resolved_at IS NOT NULL) = $4)
+    ORDER BY resolved_at IS NOT NULL, kind <> 'status_differs', opened_at, subject LIMIT $5::integer`,
 };
 
-/** Lists the differences at an account of a provider: unresolved first, oldest first. @param limit for each node. */
+/**
+ * Lists differences: unresolved first, payments that are settled against the record first among them, then the oldest.
+ *
+ * @param limit for each node.
+ */
 export async function listDifferences(
   database: Database,
-  identity: string,
+  { identity = null, connectionId = null, kind = null, isResolved = null }: Nullable<DifferenceFilter>,
   limit: number,
 ): Promise<StoredDifference[]> {
-  const found = await searchAccounts<Nullable<StoredDifference>>(database, LIST, [identity, limit]);
+  const values = [identity, connectionId, kind, isResolved, limit];
+  const found = await searchAccounts<Nullable<StoredDifference>>(database, LIST, values);
   return found.map((row) => withoutNulls<StoredDifference>(row));
+}
+
+const COUNT = {
+  name: 'count_settlement_differences',
+  text: `
+    SELECT count(*)::integer AS n FROM (
+      SELECT 1 FROM settlement_difference
+      WHERE ${IN_ACCOUNTS} ended_at IS NULL AND resolved_at IS NULL AND ($1::text IS NULL OR kind = $1)
+      LIMIT $2::integer) open`,
+};
+
+/** Counts unresolved differences, up to `most`. @param kind null for every kind. */
+export async function countDifferences(
+  database: Database,
+  kind: string | null,
+  most: number,
+): Promise<number> {
+  const rows = await searchAccounts<{ n: number }>(database, COUNT, [kind, most]);
+  return Math.min(
+    most,
+    rows.reduce((sum, { n }) => sum + n, 0),
+  );
 }
 
 const DECIDE = `
