@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from './api-error.ts';
 import { type Behaviour, isBefore } from './behaviour.ts';
@@ -10,6 +11,7 @@ import type { LedgerEntry } from './ledger-entry.ts';
 import type { Exchange, Misbehaviour } from './misbehaviour.ts';
 import { decideOperation, type OperationKind, readOperation } from './operations.ts';
 import type { JsonRecord } from './request-body.ts';
+import { SANDBOX_ACCOUNT, writeSettlementReport } from './settlement-report.ts';
 import { decideWalletAgreement, decideWalletEnrollment, decideWalletOrder } from './wallets.ts';
 
 /** Dependencies of the API. */
@@ -22,7 +24,6 @@ export type ApiDeps = {
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 const ACCOUNT = /^[A-Za-z0-9_-]{1,64}$/;
-const DEFAULT_ACCOUNT = 'acct_sandbox';
 
 type Decide = (body: JsonRecord, call: Call, publicUrl: string) => Decided;
 
@@ -122,6 +123,11 @@ function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void
     listBanks(request.query.method),
   );
 
+  api.get('/v1/settlements.csv', async (request, reply) => {
+    const of = { acquirer: readAcquirer(request), account: readAccount(request) };
+    return reply.type('text/csv; charset=utf-8').send(Readable.from(writeSettlementReport(ledger, of)));
+  });
+
   // Lists every entry, without the stored responses, so that a test can check the caller against the ledger.
   api.get<{ Querystring: { after?: string | string[] } }>('/v1/ledger', async (request) => {
     const { after = '' } = request.query;
@@ -167,15 +173,19 @@ function readCall(request: FastifyRequest): Call {
   if (typeof idempotencyKey !== 'string' || !IDEMPOTENCY_KEY.test(idempotencyKey)) {
     throw new ApiError(400, 'invalid_request', '1 to 255 printable ASCII characters', 'Idempotency-Key');
   }
+  return { idempotencyKey, acquirer: readAcquirer(request), account: readAccount(request) };
+}
+
+function readAcquirer(request: FastifyRequest): Call['acquirer'] {
   const acquirer = request.headers['sandbox-acquirer'] ?? 'ONE';
   if (acquirer !== 'ONE' && acquirer !== 'TWO') {
     throw new ApiError(400, 'invalid_request', 'ONE or TWO', 'Sandbox-Acquirer');
   }
-  return { idempotencyKey, acquirer, account: readAccount(request) };
+  return acquirer;
 }
 
 function readAccount(request: FastifyRequest): string {
-  const account = request.headers['sandbox-account'] ?? DEFAULT_ACCOUNT;
+  const account = request.headers['sandbox-account'] ?? SANDBOX_ACCOUNT.account;
   if (typeof account !== 'string' || !ACCOUNT.test(account)) {
     throw new ApiError(400, 'invalid_request', '1 to 64 letters, digits, - or _', 'Sandbox-Account');
   }

@@ -1,6 +1,6 @@
 import { ApiError } from './api-error.ts';
 import { isEnding } from './disputes.ts';
-import type { DisputeOrder, NotificationOrder } from './ledger-entry.ts';
+import type { DisputeOrder, NotificationOrder, SettleWrong } from './ledger-entry.ts';
 
 /** Behaviour of the simulated provider for one call. */
 export type Behaviour =
@@ -55,6 +55,7 @@ export type Order = {
   /** Instructions for a payer who pays a code without acting on its page. */
   readonly payer?: PayerOrder;
   readonly dispute?: DisputeOrder;
+  readonly settleWrong?: SettleWrong;
 };
 
 /** A payer who pays a code without acting on its page. */
@@ -84,12 +85,16 @@ const NOTIFY = new Map<string, NotificationOrder>([
   ['notify_forged', { isForged: true }],
   ['notify_never', { isNever: true }],
 ]);
+const SETTLE_WRONG: ReadonlySet<string> = new Set<SettleWrong>([
+  ...(['missing', 'amount', 'currency', 'twice', 'late', 'payout', 'unknown'] as const),
+  ...(['reversed', 'declined'] as const),
+]);
 const ITEM = /^(?<name>[a-z_]+)(?::(?<argument>.*))?$/;
 const MAX_DELAY_MS = 60_000;
 
 /**
  * Reads the instructions in a call's `description`: `sandbox:`, then at most one behaviour and any of `notify_…`,
- * `expire_after`, `stay_open`, `dispute_after` and, for a code, how its payer pays, separated by commas, as in `sandbox:error_after,notify_twice`. The behaviour takes
+ * `expire_after`, `stay_open`, `dispute_after`, `settle_wrong` and, for a code, how its payer pays, separated by commas, as in `sandbox:error_after,notify_twice`. The behaviour takes
  * precedence over the card number's. README.md in this directory lists the names and effects.
  *
  * @throws ApiError 400 if it begins with `sandbox:` and contains an unknown instruction.
@@ -115,6 +120,10 @@ function readAddition(name: string, argument: string | undefined, order: Order):
   if (name === 'expire_after') return { expireAfterMs: readDelay(argument) };
   if (name === 'notify_late') return { notify: { ...order.notify, lateMs: readDelay(argument) } };
   if (name === 'dispute_after') return { dispute: readDispute(argument) };
+  if (name === 'settle_wrong') {
+    if (!SETTLE_WRONG.has(argument ?? '')) throw unknownOrder();
+    return { settleWrong: argument as SettleWrong };
+  }
   if (argument !== undefined) return undefined;
   if (name === 'stay_open') return { staysOpen: true };
   const notify = NOTIFY.get(name);

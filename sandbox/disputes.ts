@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000;
 /** Time to respond, from the opening. */
 const RESPONSE_MS = 10 * DAY_MS;
 /** The provider's fee, in minor units of the payment's currency. */
-const FEE = 1_500;
+export const DISPUTE_FEE = 1_500;
 
 type Step = Omit<DisputeStep, 'atMs'>;
 
@@ -56,7 +56,7 @@ export function disputeOf(
     ...{ parentId: id, status: SCHEDULED, amount: sums.captured, currency: payment.currency },
     fields: {
       ...{ payment: id, stage: null, reason: 'fraudulent', network_code: '10.4', funds_moved: 0 },
-      ...{ fee: FEE, respond_by: new Date(openedMs + RESPONSE_MS).toISOString() },
+      ...{ fee: DISPUTE_FEE, respond_by: new Date(openedMs + RESPONSE_MS).toISOString() },
       url: `${publicUrl}/dispute/${own}`,
       updated_at: new Date().toISOString(),
     },

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type EntryDetails, type EntryKind, type LedgerEntry, NO_SUMS, type Sums } from './ledger-entry.ts';
+import { withMoves } from './moves.ts';
 
 /** The headers of a call that creates something. */
 export type Call = {
@@ -72,7 +73,7 @@ export function newEntry(made: NewEntry): LedgerEntry {
     expires_at: expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
     created_at: new Date().toISOString(),
   };
-  return {
+  return withMoves({
     id,
     idempotencyKey: call.idempotencyKey,
     kind,
@@ -90,7 +91,7 @@ export function newEntry(made: NewEntry): LedgerEntry {
     sums,
     due,
     details: made.details ?? {},
-  };
+  });
 }
 
 /** Changes to an entry. `fields` replace those of the first response. */
@@ -115,7 +116,7 @@ export function changedEntry(entry: LedgerEntry, change: EntryChange): LedgerEnt
     ...(isPayment(entry.kind) && shownSums(sums)),
     ...change.fields,
   };
-  return {
+  return withMoves({
     ...entry,
     status,
     responseCode: change.responseCode ?? entry.responseCode,
@@ -123,7 +124,7 @@ export function changedEntry(entry: LedgerEntry, change: EntryChange): LedgerEnt
     due,
     latest: JSON.stringify(latest),
     details: { ...entry.details, ...change.details },
-  };
+  });
 }
 
 /** Returns the JSON of the current object. */

@@ -29,6 +29,7 @@ export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails 
     ...(order.notify && { notify: order.notify }),
     ...(order.staysOpen && { staysOpen: true }),
     ...(order.dispute && { dispute: order.dispute }),
+    ...(order.settleWrong && { settleWrong: order.settleWrong }),
   };
 }
 

@@ -90,7 +90,24 @@ export type EntryDetails = {
   readonly dispute?: DisputeOrder;
   /** For a dispute: its next steps. */
   readonly plan?: readonly DisputeStep[];
+  /** The moves of its money, in their order. */
+  readonly moves?: readonly Move[];
+  readonly settleWrong?: SettleWrong;
 };
+
+/** The type of a move of money, as the settlement report names it. */
+export type MoveType = 'payment' | 'capture' | 'refund' | 'refund_failure' | 'dispute' | 'dispute_reversal';
+
+/** Money that moved: the amount of the entry. */
+export type Move = { readonly type: MoveType; readonly atMs: number };
+
+/** A difference, on request, between the settlement report and what happened. */
+export type SettleWrong =
+  | ('missing' | 'amount' | 'currency' | 'twice' | 'late' | 'payout' | 'unknown')
+  /** A refund that is done is taken back. */
+  | 'reversed'
+  /** A declined charge is settled. */
+  | 'declined';
 
 /** A dispute that a call requests: some time after the money is taken, with an ending. */
 export type DisputeOrder = {

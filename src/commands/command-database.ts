@@ -10,6 +10,7 @@ import type { CommandIo } from './command-line.ts';
 /** The database that a command uses. */
 export type CommandStorage = {
   readonly database: Database;
+  readonly url: string;
   /** Directory of the embedded database; undefined with a DATABASE_URL. */
   readonly dataDir: string | undefined;
 };
@@ -43,8 +44,9 @@ export async function withDatabase<T>(
   const log = createLog({ level: 'error' }, stderr);
   const { url, dataDir } = findDatabase(config);
   const started = url || !dataDir ? undefined : await startEmbeddedPostgres({ dataDir, log });
+  const own = url ?? started?.url ?? '';
   const database = openDatabase({
-    url: url ?? started?.url ?? '',
+    url: own,
     maxConnections: 1,
     connectTimeoutMs: PATIENT_CONNECT_MS,
     log,
@@ -52,7 +54,7 @@ export async function withDatabase<T>(
   try {
     await assertDirect(database);
     if (migrates) await migrate(database, MIGRATIONS);
-    return await work({ database, dataDir });
+    return await work({ database, url: own, dataDir });
   } finally {
     await database.close();
     await started?.stop();

@@ -1,6 +1,9 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, createWriteStream } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { openLedger } from '#sandbox/ledger.ts';
+import { SANDBOX_ACCOUNT, writeSettlementReport } from '#sandbox/settlement-report.ts';
 import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readCatalogueInForce } from '#src/catalogue/seed-catalogue.ts';
@@ -25,18 +28,19 @@ const USAGE = `Usage: npm run settlement -- <action> --connection <id>
 
   import <file>                        imports a report of the connection's provider, all of it or nothing, and finds the
                                        transactions that its lines settle
+  sandbox-report <file>                writes the report of a connection to the sandbox
   differences                          what reports say differently from the record, unresolved first
   resolve <kind> <subject> --note <why>   ends the work on a difference; a change of its amounts opens it again
   reopen <kind> <subject> --note <why>
 
 Files and lines that were imported before change nothing. The reports: Stripe's payout_reconciliation.itemized, Adyen's
-settlement details report, the answers of PayPal's Transaction Search, and Mercado Pago's release and settlement reports
-(docs/finance.md).
+settlement details report, the answers of PayPal's Transaction Search, Mercado Pago's release and settlement reports, and
+the sandbox's (docs/finance.md).
 
 Run it in the service's environment. Exit code: 0 done or nothing to do, 1 refused, 2 wrong command line, 3 the provider
 settled a payment that the record has as unsuccessful or open.`;
 
-const OPERANDS = { import: 1, differences: 0, resolve: 2, reopen: 2 } as const;
+const OPERANDS = { import: 1, 'sandbox-report': 1, differences: 0, resolve: 2, reopen: 2 } as const;
 /** Maximum number of differences that are printed, from each node of a distributed database. */
 const MAX_LISTED = 1_000;
 const STATUS_DIFFERS = 3;
@@ -65,6 +69,7 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const config = readConfig(io.environment);
   return withDatabase(config, io, async (storage) => {
     if (action === 'import') return importHere(config, storage, io, { path: first, connection });
+    if (action === 'sandbox-report') return writeReport(config, storage, { path: first, connection });
     const catalogue = await openInForce(config, storage);
     const { account } = await connectionOf(catalogue, connection).finally(() => catalogue.close());
     const found = await listDifferences(storage.database, account, MAX_LISTED);
@@ -126,6 +131,30 @@ async function importHere(
   io.stderr.write('ALARM: the provider settled payments that the record has as unsuccessful or open:\n');
   printDifferences(alarming, { ...io, stdout: io.stderr });
   return STATUS_DIFFERS;
+}
+
+/** Writes the report that the mounted sandbox provider has for a connection. */
+async function writeReport(
+  config: Config,
+  storage: CommandStorage,
+  asked: { readonly path: string; readonly connection: string },
+): Promise<number> {
+  const opened = await openInForce(config, storage);
+  await opened.close();
+  const definition = opened.catalogue.connections.find(({ id }) => id === asked.connection);
+  if (definition?.connector !== 'sandbox') {
+    throw new UsageError(`--connection: ${asked.connection} is no connection to the sandbox.`);
+  }
+  const { acquirer = SANDBOX_ACCOUNT.acquirer, account_id = SANDBOX_ACCOUNT.account } =
+    definition.settings ?? {};
+  const ledger = openLedger(storage.url);
+  try {
+    const of = { acquirer: String(acquirer), account: String(account_id) };
+    await pipeline(writeSettlementReport(ledger, of), createWriteStream(asked.path));
+  } finally {
+    await ledger.close();
+  }
+  return 0;
 }
 
 /** Opens the catalogue in force as the service does. It calls no provider. */

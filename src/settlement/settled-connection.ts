@@ -37,7 +37,7 @@ export function settledConnection(
     account: {
       identity,
       connectionIds: sameAccount.map(([other]) => other),
-      windowMs: reports.windowDays * DAY_MS,
+      windowMs: reports.windowHours * HOUR_MS,
     },
   };
 }
@@ -49,4 +49,4 @@ export function importableConnections(opened: SettledCatalogue): string[] {
     .filter((id) => typeof settledConnection(opened, id) === 'object');
 }
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;

@@ -83,6 +83,7 @@ it.each([
   [['export', 'x'], 'The first argument must be an action.'],
   [['resolve', 'a', 'b', '--connection', 's'], '--note is required'],
   [['import', catalogue], '--connection is required.'],
+  [['sandbox-report', 'x.csv', '--connection', 's'], '--connection: s is no connection to the sandbox.'],
   [['import', join(directory, 'none.csv'), '--connection', 's'], 'cannot be read (ENOENT)'],
   [
     ['import', catalogue, '--connection', 't'],

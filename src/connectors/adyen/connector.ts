@@ -68,7 +68,7 @@ const CAPABILITIES: Capabilities = {
 export const adyenConnector: Connector = {
   name: 'adyen',
   corrections: CORRECTIONS,
-  settlement: { read: readAdyenSettlement, windowDays: 10 },
+  settlement: { read: readAdyenSettlement, windowHours: 10 * 24 },
   hosts: { TEST: ['checkout-test.adyen.com'], LIVE: ['*-checkout-live.adyenpayments.com'] },
   settings: FORM,
   notificationSecrets: NOTIFICATION_SECRETS,

@@ -65,7 +65,7 @@ export const mercadoPagoConnector: Connector = {
   name: 'mercado-pago',
   corrections: CORRECTIONS,
   // Money is released for up to 30 days.
-  settlement: { read: readMercadoPagoSettlement, windowDays: 32 },
+  settlement: { read: readMercadoPagoSettlement, windowHours: 32 * 24 },
   // The account, not the host, tells the environment.
   hosts: { TEST: ['api.mercadopago.com'], LIVE: ['api.mercadopago.com'] },
   settings: FORM,

@@ -43,7 +43,7 @@ const CAPABILITIES: Capabilities = {
 export const paypalConnector: Connector = {
   name: 'paypal',
   corrections: CORRECTIONS,
-  settlement: { read: readPayPalSettlement, windowDays: 2 },
+  settlement: { read: readPayPalSettlement, windowHours: 2 * 24 },
   hosts: { TEST: ['api-m.sandbox.paypal.com'], LIVE: ['api-m.paypal.com'] },
   settings: FORM,
   notificationSecrets: [],

@@ -53,8 +53,8 @@ export type ReadSettlement = (
 /** The settlement reports of a provider. */
 export type SettlementReports = {
   readonly read: ReadSettlement;
-  /** Days after a success, at the most, until the reports have its line. */
-  readonly windowDays: number;
+  /** Hours after a success, at the most, until the provider settles it. */
+  readonly windowHours: number;
 };
 
 /** Error for a file that cannot be imported. The message names the line and column, and quotes no cell. */

@@ -22,6 +22,7 @@ import { termsOf } from './local-methods.ts';
 import { readNotification } from './notifications.ts';
 import { DECLINED, isNeverReceived } from './read-answer.ts';
 import { FORM, NOTIFICATION_SECRETS, readSettings } from './settings.ts';
+import { readSandboxSettlement } from './settlement.ts';
 import {
   accountRequest,
   banksRequest,
@@ -55,6 +56,8 @@ const CAPABILITIES: Omit<Capabilities, 'localMethods'> = {
 export const sandboxConnector: Connector = {
   name: 'sandbox',
   corrections: CORRECTIONS,
+  // It settles at once, within half a minute.
+  settlement: { read: readSandboxSettlement, windowHours: 1 / 120 },
   // A provider that someone runs: its host is the operator's.
   hosts: { TEST: [], LIVE: [] },
   settings: FORM,

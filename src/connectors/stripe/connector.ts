@@ -73,7 +73,7 @@ const CAPABILITIES: Capabilities = {
 export const stripeConnector: Connector = {
   name: 'stripe',
   corrections: CORRECTIONS,
-  settlement: { read: readStripeSettlement, windowDays: 2 },
+  settlement: { read: readStripeSettlement, windowHours: 2 * 24 },
   // The key, not the host, tells the environment.
   hosts: { TEST: ['api.stripe.com'], LIVE: ['api.stripe.com'] },
   settings: FORM,
