@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import {
   type Payment,
   ProviderDataSchema,
@@ -99,6 +99,23 @@ it('a dispute reported during the approval of its payment waits, and leaves the 
     'SUCCEEDED',
     'PENDING',
   ]);
+});
+
+it('a stored addition to a dispute waits for the inquiry that it is about, and leaves its stage', async () => {
+  const payment = await payments.pay();
+  const supplied = { stage: 'opened', isAddition: true, case: { status: 'UNDER_REVIEW' } } as const;
+  await tell(payment, { ...supplied, reference: 'dp_1' });
+  const asked = { stage: 'INQUIRY', status: 'NEEDS_RESPONSE' } as const;
+  await tell(payment, { stage: 'opened', reference: 'dp_1', case: asked });
+  const stored = () =>
+    payments.tables.query('SELECT stage, status FROM dispute WHERE payment_id = $1', [payment.id]);
+  expect(await stored()).toEqual([]);
+  await vi.waitFor(async () => {
+    await payments.makeDue();
+    await checkDue(payments.deps);
+    expect(await stored()).toEqual([{ stage: 'INQUIRY', status: 'UNDER_REVIEW' }]);
+  });
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
 });
 
 it('a dispute has the last reported amount, and a repeated report changes nothing', async () => {

@@ -15,9 +15,15 @@ import {
   withoutFields,
   withRaw,
 } from '../kit/provider-answer.ts';
+import type { Environment } from '../port/account-report.ts';
 
 /** Names under which the record shows a connection's responses. */
-export type ShownAs = { readonly providerId: string; readonly merchantAccount: string };
+export type ShownAs = {
+  readonly providerId: string;
+  readonly merchantAccount: string;
+  /** undefined: the account is at no address of Adyen's own. */
+  readonly environment?: Environment | undefined;
+};
 
 /** Matches Adyen's payment and operation ids. */
 export const PSP_REFERENCE = /^[A-Za-z0-9_-]{1,64}$/;

@@ -99,7 +99,8 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     { origin, timeoutMs, proxy: context.proxy },
     (request: HttpRequest) => request,
   );
-  const shownAs = { providerId: context.providerId, merchantAccount };
+  const environment = environmentAt(adyenConnector.hosts, origin);
+  const shownAs = { providerId: context.providerId, merchantAccount, environment };
   const call = (): Call => ({ send: begin(), settings: adyen, shownAs });
   return {
     identity: [origin + basePath, merchantAccount].join(' '),

@@ -177,7 +177,7 @@ function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[
     ...(isUuid(merchantReference) && { transactionId: merchantReference }),
     ...(isTextLike(paymentReference, PSP_REFERENCE) && { providerPaymentId: paymentReference }),
   };
-  const dispute = disputeOf(item);
+  const dispute = disputeOf(item, shownAs.environment);
   if (dispute) {
     const isNamed = 'transactionId' in payment || 'providerPaymentId' in payment;
     return isNamed ? [{ ...payment, dispute }] : [];

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { Secret } from '#src/secret.ts';
-import { acceptedReport, environmentAt, notAcceptedReport } from '../kit/account-report.ts';
+import { acceptedReport, notAcceptedReport } from '../kit/account-report.ts';
 import { bodyOf, judgeProbe, turnedAway, unknownOutcome } from '../kit/provider-answer.ts';
 import { accountAt } from '../kit/provider-client.ts';
 import type { AccountReport } from '../port/account-report.ts';
@@ -21,7 +21,7 @@ import { type Asked, CORRECTIONS, fromAnswer, fromCreation, fromOrder, fromRefun
 import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
 import { openPayPalClient } from './paypal-client.ts';
-import { FORM, type PayPalSettings, readSettings } from './settings.ts';
+import { FORM, HOSTS, type PayPalSettings, readSettings } from './settings.ts';
 import { readPayPalSettlement } from './settlement.ts';
 import { captureOrder, getOrder, getUser, refundCapture, type Send } from './to-provider.ts';
 import { createVerification } from './verification.ts';
@@ -44,7 +44,7 @@ export const paypalConnector: Connector = {
   name: 'paypal',
   corrections: CORRECTIONS,
   settlement: { read: readPayPalSettlement, windowHours: 2 * 24 },
-  hosts: { TEST: ['api-m.sandbox.paypal.com'], LIVE: ['api-m.paypal.com'] },
+  hosts: HOSTS,
   settings: FORM,
   notificationSecrets: [],
   capabilities: CAPABILITIES,
@@ -144,7 +144,7 @@ async function probe(send: Send, report?: ReportProblem): Promise<boolean> {
 /** Asks for a token, and then for its account, which PayPal names only if the app may read it. */
 async function readAccount(
   { renewToken, send }: ReturnType<ReturnType<typeof openPayPalClient>['beginAccount']>,
-  { origin, accountId }: PayPalSettings,
+  { environment, accountId }: PayPalSettings,
 ): Promise<AccountReport> {
   const { token, result } = await renewToken();
   if (!(token instanceof Secret)) return notAcceptedReport(result, isErrorBody);
@@ -153,9 +153,5 @@ async function readAccount(
     const report = notAcceptedReport(told, isErrorBody);
     if (report.result === 'UNREACHABLE') return report;
   }
-  return acceptedReport(
-    readUser(bodyOf(told)).payer_id,
-    environmentAt(paypalConnector.hosts, origin),
-    accountId,
-  );
+  return acceptedReport(readUser(bodyOf(told)).payer_id, environment, accountId);
 }

@@ -1,6 +1,7 @@
 import type { Money } from '#src/money.ts';
 import { caseText, caseTime } from '../kit/dispute-case.ts';
 import { bodyOf } from '../kit/provider-answer.ts';
+import type { Environment } from '../port/account-report.ts';
 import type { NotificationReading, NotificationSubject } from '../port/connector.ts';
 import type {
   CaseReason,
@@ -32,10 +33,15 @@ const ENDS: ReadonlyMap<string, DisputeStage> = new Map([
 /**
  * Reads the disputed transactions of a dispute. The dispute's state counts: the event's name may be outdated. A
  * transaction without our id is identified by its capture.
+ *
+ * @param environment of the connection's account; undefined if it is at no address of PayPal's.
  */
-export function disputedSubjects(resource: Resource): readonly NotificationSubject[] {
+export function disputedSubjects(
+  resource: Resource,
+  environment: Environment | undefined,
+): readonly NotificationSubject[] {
   const { disputed_transactions: transactions } = resource;
-  const dispute = disputeOf(resource);
+  const dispute = disputeOf(resource, environment);
   return transactions.flatMap(({ custom, invoice_number, seller_transaction_id: captureId }) =>
     subjectsOf([custom, invoice_number], captureId, dispute),
   );
@@ -99,7 +105,7 @@ export async function withOurTransactions(
   return subjects.length > 0 ? { ...reading, subjects } : { kind: 'ignored' };
 }
 
-function disputeOf(resource: Resource): Dispute {
+function disputeOf(resource: Resource, environment: Environment | undefined): Dispute {
   const stage = stageOf(resource);
   return {
     stage,
@@ -109,8 +115,17 @@ function disputeOf(resource: Resource): Dispute {
       money: moneyOf(resource, stage),
       moves: movesOf(resource) || undefined,
     }),
-    case: caseOf(resource),
+    case: { ...caseOf(resource), link: linkTo(resource.dispute_id, environment) },
   };
+}
+
+const CASE_PAGE: Readonly<Record<Environment, string>> = {
+  TEST: 'https://www.sandbox.paypal.com/resolutioncenter/view/',
+  LIVE: 'https://www.paypal.com/resolutioncenter/view/',
+};
+
+function linkTo(id: string | undefined, environment: Environment | undefined): string | undefined {
+  return id === undefined || !environment ? undefined : `${CASE_PAGE[environment]}${encodeURIComponent(id)}`;
 }
 
 const STAGES: Readonly<Record<string, CaseStage>> = {

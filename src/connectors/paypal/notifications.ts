@@ -3,10 +3,12 @@ import { crc32 } from 'node:zlib';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { fields, isTextLike, readJsonObject, textLike } from '../kit/provider-answer.ts';
 import { faultOfTime, forged } from '../kit/provider-signature.ts';
+import type { Environment } from '../port/account-report.ts';
 import type { NotificationReading, NotificationSubject, RawNotification } from '../port/connector.ts';
 import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
 import { isPayPalHost } from './certificates.ts';
 import { disputedSubjects, refundedSubjects, reversedSubjects } from './disputes.ts';
+import type { PayPalSettings } from './settings.ts';
 import { type ApiRequest, getCapture, getOrder } from './to-provider.ts';
 
 /** A notification with an unverified signature. */
@@ -39,7 +41,7 @@ const EVENT_TYPE =
  */
 export function readUnverified(
   { header, body }: RawNotification,
-  webhookIds: readonly string[],
+  { webhookIds, environment }: Pick<PayPalSettings, 'webhookIds' | 'environment'>,
   nowMs: number,
 ): Unverified | Extract<NotificationReading, { kind: 'forged' }> {
   const fields = {
@@ -80,7 +82,7 @@ export function readUnverified(
     });
   const objectOf = isTextLike(event.event_type, OF_CAPTURES) ? getCapture : getOrder;
   const certificateUrl = fields.cert_url;
-  return { certificateUrl, isSignedWith, requests, reading: read(event), objectOf };
+  return { certificateUrl, isSignedWith, requests, reading: read(event, environment), objectOf };
 }
 
 const readEvent = fields({
@@ -101,15 +103,19 @@ function isPayPalUrl(address: string): boolean {
   return isPayPalHost(url.hostname);
 }
 
-function read(event: JsonObject): NotificationReading {
+function read(event: JsonObject, environment: Environment | undefined): NotificationReading {
   const { id: deduplicationKey, event_type: type, resource } = readEvent(event);
   if (deduplicationKey === undefined || type === undefined) return { kind: 'ignored' };
-  const subjects = subjectsOf(type, resource);
+  const subjects = subjectsOf(type, resource, environment);
   return subjects.length > 0 ? { kind: 'about', deduplicationKey, subjects } : { kind: 'ignored' };
 }
 
-function subjectsOf(type: string, resource: Resource): readonly NotificationSubject[] {
-  if (type.startsWith('CUSTOMER.DISPUTE.')) return disputedSubjects(resource);
+function subjectsOf(
+  type: string,
+  resource: Resource,
+  environment: Environment | undefined,
+): readonly NotificationSubject[] {
+  if (type.startsWith('CUSTOMER.DISPUTE.')) return disputedSubjects(resource, environment);
   if (type === 'PAYMENT.CAPTURE.REVERSED') return reversedSubjects(resource);
   if (REFUND.test(type)) return refundedSubjects(resource);
   const subject = subjectOf(type, resource);

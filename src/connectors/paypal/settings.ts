@@ -1,6 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { PayPalConfigSchema } from '#gen/payments/config/connector_settings_pb.js';
 import type { Secret } from '#src/secret.ts';
+import { environmentAt } from '../kit/account-report.ts';
 import {
   baseUrl,
   checkSettings,
@@ -8,11 +9,14 @@ import {
   requiredSecret,
   type Secrets,
 } from '../kit/provider-settings.ts';
+import type { Environment, ProviderHosts } from '../port/account-report.ts';
 
 /** Settings of a connection to a PayPal account. */
 export type PayPalSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
+  /** undefined: the account is at no address of PayPal's own. */
+  readonly environment: Environment | undefined;
   /** Time limit for an attempt, including all its requests. */
   readonly timeoutMs: number;
   /** The merchant's id at PayPal, which identifies the account so that its credentials may change. */
@@ -31,6 +35,9 @@ export type PayPalSettings = {
   readonly sendsShippingAddress: boolean;
 };
 
+/** PayPal's own hosts. */
+export const HOSTS: ProviderHosts = { TEST: ['api-m.sandbox.paypal.com'], LIVE: ['api-m.paypal.com'] };
+
 /** The form of the settings: their message, and the values of absent ones. */
 export const FORM = {
   schema: PayPalConfigSchema,
@@ -48,8 +55,9 @@ export const FORM = {
 export function readSettings(settings: JsonObject, secrets: Secrets): PayPalSettings {
   const { defaults } = FORM;
   const config = checkSettings(FORM.schema, settings, secrets);
+  const { origin } = baseUrl(config.baseUrl ?? defaults.base_url);
   return {
-    origin: baseUrl(config.baseUrl ?? defaults.base_url).origin,
+    ...{ origin, environment: environmentAt(HOSTS, origin) },
     timeoutMs: config.timeoutMs ?? defaults.timeout_ms,
     accountId: config.accountId,
     clientId: requiredSecret(secrets, 'client_id'),

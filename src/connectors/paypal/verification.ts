@@ -47,7 +47,7 @@ export function createVerification(
 
   return {
     async readNotification(notification, nowMs) {
-      const read = readUnverified(notification, settings.webhookIds, nowMs);
+      const read = readUnverified(notification, settings, nowMs);
       if ('kind' in read) return read;
       const result = await verify(read, notification.from ?? '', nowMs);
       if (result !== 'genuine') return result;

@@ -12,6 +12,11 @@ export type Dispute = {
    * money back; 3: it has taken the money again.
    */
   readonly moves?: number | undefined;
+  /**
+   * true: the report is about a dispute that is reported by itself, at whatever stage it is by now. It waits until that dispute is
+   * recorded, and without a `status` leaves its status as it is.
+   */
+  readonly isAddition?: true | undefined;
   /** More about the case. Absent: the report says no more than its stage. */
   readonly case?: DisputeCase | undefined;
 };

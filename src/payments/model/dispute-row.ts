@@ -62,6 +62,7 @@ export function takesMoney(stage: CaseStage): boolean {
 
 /** Returns the stage that a dispute has after a report. A report that names none is about a chargeback. */
 export function stageAfter(before: Pick<DisputeRow, 'stage'> | undefined, reported: Dispute): CaseStage {
+  if (before && reported.isAddition) return before.stage;
   const stage = reported.case?.stage ?? before?.stage ?? 'CHARGEBACK';
   // Money that has moved, or an end without details, is about more than an inquiry.
   return takesMoney(stage) || reported.case?.stage ? stage : 'CHARGEBACK';
@@ -70,8 +71,8 @@ export function stageAfter(before: Pick<DisputeRow, 'stage'> | undefined, report
 const STATUSES = { opened: 'NEEDS_RESPONSE', won: 'WON', lost: 'LOST' } as const;
 
 /** Returns the status that a report gives a dispute. */
-export function statusOf({ stage, case: reported }: Dispute): CaseStatus {
-  return reported?.status ?? STATUSES[stage];
+function statusAfter(before: DisputeRow | undefined, { stage, isAddition, case: reported }: Dispute) {
+  return reported?.status ?? (isAddition && before ? before.status : STATUSES[stage]);
 }
 
 /**
@@ -93,10 +94,10 @@ export function isEarlier(
  * lost, that a later stage opens it again, and that the provider may give the money of a lost one back.
  */
 function mayFollow(before: DisputeRow, reported: Dispute, isGivenBack: boolean): boolean {
-  const [status, stage] = [statusOf(reported), stageAfter(before, reported)];
+  const [status, stage] = [statusAfter(before, reported), stageAfter(before, reported)];
   if (LOST.has(before.status)) return isGivenBack;
   if (CASE_STAGES.indexOf(stage) > CASE_STAGES.indexOf(before.stage)) return true;
-  if (!isOpenCase(before.status)) return LOST.has(status);
+  if (!isOpenCase(before.status)) return LOST.has(status) && !reported.isAddition;
   const at = reported.case?.at;
   const isOlder = at !== undefined && before.reportedAt !== undefined && at < before.reportedAt;
   return !isOpenCase(status) || (reported.case !== undefined && !isOlder);
@@ -118,7 +119,7 @@ export function disputeAfter(
 ): ChangedDispute | undefined {
   const { reference } = reported;
   const next = !before || mayFollow(before, reported, own.isGivenBack);
-  const status = next ? statusOf(reported) : before.status;
+  const status = next ? statusAfter(before, reported) : before.status;
   const row: DisputeRow = {
     ...{ id: own.id, connectionId: own.connectionId, connectionIdentity: own.connectionIdentity },
     reference: before?.reference ?? reference,

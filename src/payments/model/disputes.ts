@@ -52,11 +52,12 @@ export function disputeChange(
   const base = succeededBase(transactions);
   const before = disputeBefore(transactions, reported);
   const row = rowBefore(state.disputes ?? [], before, reported);
+  const isUnknown = reported.isAddition && !row;
   if (onlyOpen && !endsDispute(transactions, reported)) return 'unchanged';
   // The provider's word that money was taken, although every attempt has failed according to the record.
   if (!base && !transactions.some(isOpen)) return 'conflict';
   const isOfMoney = before !== undefined || takesMoney(stageAfter(row, reported));
-  if (!base || (isOfMoney && payment.openOperation)) return 'waiting';
+  if (!base || isUnknown || (isOfMoney && payment.openOperation)) return 'waiting';
   const money = disputedOf(reported, base) ?? before ?? row ?? base;
   const id = before?.id ?? row?.id ?? newId;
   const isLate = isEarlier(row, before?.corrections ?? 0, reported);
@@ -170,7 +171,7 @@ function mayFollow(
   }
   const givesId = providerPaymentId === undefined && reported.reference !== undefined;
   if (status === 'PENDING') return stage !== 'opened' || givesId;
-  return status === 'DECLINED' && stage === 'lost';
+  return status === 'DECLINED' && stage === 'lost' && !reported.isAddition;
 }
 
 /** Returns the disputed money as reported, if it can be the whole payment or a part of it. */

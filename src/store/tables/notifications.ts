@@ -82,21 +82,21 @@ export async function insertNotification(
 }
 
 /** Returns what a dispute report says beyond its columns, as a JSON object; undefined if it says nothing more. */
-function factsText({ moves, case: reported }: Dispute): string | undefined {
-  if (moves === undefined && reported === undefined) return undefined;
+function factsText({ moves, isAddition, case: reported }: Dispute): string | undefined {
+  if (moves === undefined && isAddition === undefined && reported === undefined) return undefined;
   const { fee, ...rest } = reported ?? {};
   const money = fee && { minorUnits: String(fee.minorUnits), currency: fee.currency };
-  return JSON.stringify({ moves, case: reported && { ...rest, fee: money } });
+  return JSON.stringify({ moves, isAddition, case: reported && { ...rest, fee: money } });
 }
 
 /** Reads what a dispute report says beyond its columns. */
-export function readFacts(text: string | null): Pick<Dispute, 'moves' | 'case'> {
+export function readFacts(text: string | null): Pick<Dispute, 'moves' | 'isAddition' | 'case'> {
   if (text === null) return {};
-  const { moves, case: reported } = JSON.parse(text);
-  if (!reported) return { moves };
+  const { moves, isAddition, case: reported } = JSON.parse(text);
+  if (!reported) return { moves, isAddition };
   const { fee, respondBy, at, ...rest } = reported;
   return {
-    moves,
+    ...{ moves, isAddition },
     case: {
       ...rest,
       ...(fee && { fee: { minorUnits: BigInt(fee.minorUnits), currency: fee.currency } }),

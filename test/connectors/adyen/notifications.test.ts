@@ -136,19 +136,26 @@ describe('a notification from Adyen', () => {
     expect(kindOf(subjectOf(reading))).toBe('expired');
   });
 
-  it.each<[string, string, number?]>([
-    ['NOTIFICATION_OF_CHARGEBACK', 'opened'],
-    ['CHARGEBACK', 'opened', 1],
-    ['CHARGEBACK_REVERSED', 'won', 2],
-    ['ISSUER_RESPONSE_TIMEFRAME_EXPIRED', 'won'],
-    ['PREARBITRATION_WON', 'won'],
-    ['SCHEME_ARBITRATION_WON', 'won'],
-    ['SECOND_CHARGEBACK', 'lost', 3],
-    ['PREARBITRATION_LOST', 'lost'],
-    ['SCHEME_ARBITRATION_LOST', 'lost'],
+  it.each<[string, string, string, number?]>([
+    ['REQUEST_FOR_INFORMATION', 'opened', 'INQUIRY NEEDS_RESPONSE'],
+    ['NOTIFICATION_OF_CHARGEBACK', 'opened', 'CHARGEBACK NEEDS_RESPONSE'],
+    ['DISPUTE_OPENED_WITH_CHARGEBACK', 'opened', 'CHARGEBACK NEEDS_RESPONSE'],
+    ['CHARGEBACK', 'opened', 'CHARGEBACK NEEDS_RESPONSE', 1],
+    ['CHARGEBACK_REVERSED', 'won', 'CHARGEBACK WON', 2],
+    ['ISSUER_RESPONSE_TIMEFRAME_EXPIRED', 'won', 'CHARGEBACK WON'],
+    ['SECOND_CHARGEBACK', 'lost', 'as before LOST', 3],
+    ['PREARBITRATION_OPEN', 'opened', 'PRE_ARBITRATION NEEDS_RESPONSE'],
+    ['PREARBITRATION_DECLINED', 'opened', 'PRE_ARBITRATION UNDER_REVIEW'],
+    ['PREARBITRATION_ACCEPTED', 'opened', 'PRE_ARBITRATION UNDER_REVIEW'],
+    ['PREARBITRATION_ISSUER_WITHDRAWN', 'won', 'PRE_ARBITRATION WON'],
+    ['PREARBITRATION_WON', 'won', 'PRE_ARBITRATION WON'],
+    ['PREARBITRATION_LOST', 'lost', 'PRE_ARBITRATION LOST'],
+    ['SCHEME_ARBITRATION', 'opened', 'ARBITRATION UNDER_REVIEW'],
+    ['SCHEME_ARBITRATION_WON', 'won', 'ARBITRATION WON'],
+    ['SCHEME_ARBITRATION_LOST', 'lost', 'ARBITRATION LOST'],
   ])(
-    "Adyen's %s reports a dispute with the stage %s, and no outcome of the payment",
-    async (eventCode, stage, moves) => {
+    "Adyen's %s reports a dispute with the stage %s, as %s, and no outcome of the payment",
+    async (eventCode, stage, state, moves) => {
       const subject = subjectOf(
         await read(connection, notificationOf(modified(eventCode, true, ID), AMOUNT)),
       );
@@ -158,8 +165,48 @@ describe('a notification from Adyen', () => {
         providerPaymentId: PAYMENT,
         dispute: { stage, reference: MODIFICATION, money, moves },
       });
+      const { case: reported, isAddition } = subject.dispute ?? {};
+      expect(isAddition).toBeUndefined();
+      expect(`${reported?.stage ?? 'as before'} ${reported?.status}`).toBe(state);
     },
   );
+
+  it.each([
+    ['INFORMATION_SUPPLIED', 'opened', 'UNDER_REVIEW'],
+    ['ISSUER_COMMENTS', 'opened', undefined],
+    ['DISPUTE_DEFENSE_PERIOD_ENDED', 'lost', 'EXPIRED'],
+  ])(
+    "Adyen's %s adds to a dispute that another event has reported, whose stage it does not know",
+    async (eventCode, stage, status) => {
+      const body = notificationOf(
+        modified(eventCode, true, ID),
+        AMOUNT,
+        {},
+        {
+          data: { disputeStatus: 'Won', defensePeriodEndsAt: '2026-12-18T10:15:30+01:00' },
+        },
+      );
+      const { dispute, signed } = subjectOf(await read(connection, body));
+      expect(signed).toBeUndefined();
+      expect(dispute).toMatchObject({ stage, isAddition: true, reference: MODIFICATION });
+      expect(dispute?.moves).toBeUndefined();
+      expect(dispute?.case).toMatchObject({ status, respondBy: new Date('2026-12-18T09:15:30Z') });
+      expect(dispute?.case?.stage).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ['https://checkout-test.adyen.com', 'https://ca-test.adyen.com'],
+    ['https://0a1b-Shop-checkout-live.adyenpayments.com/checkout', 'https://ca-live.adyen.com'],
+    ['http://127.0.0.1:1', undefined],
+  ])("a dispute at %s has a link to its payment's page at %s", async (base_url, site) => {
+    const account = connectAdyen({ base_url });
+    const body = notificationOf(modified('CHARGEBACK', true, ID), AMOUNT);
+    const link = subjectOf(await read(account, body)).dispute?.case?.link;
+    const page = `/ca/ca/accounts/showTx.shtml?pspReference=${PAYMENT}&txType=Payment`;
+    expect(link).toBe(site && site + page);
+    await account.close();
+  });
 
   it("a dispute at Adyen has no reference if its only reference may be the payment's", async () => {
     const alone = notificationOf(item('CHARGEBACK_REVERSED', true), AMOUNT);
@@ -168,7 +215,7 @@ describe('a notification from Adyen', () => {
     });
   });
 
-  it.each(['REPORT_AVAILABLE', 'AUTHORISATION_ADJUSTMENT', 'DISPUTE_DEFENSE_PERIOD_ENDED', 'INVENTED', ''])(
+  it.each(['REPORT_AVAILABLE', 'AUTHORISATION_ADJUSTMENT', 'NOTIFICATION_OF_FRAUD', 'INVENTED', ''])(
     'an Adyen notification about %j is genuine and ignored',
     async (eventCode) => {
       const reading = await read(connection, notificationOf(item(eventCode, true), AMOUNT));

@@ -1,9 +1,13 @@
+import type { JsonObject } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import { readResource } from '#src/connectors/paypal/answers.ts';
+import { disputedSubjects } from '#src/connectors/paypal/disputes.ts';
+import { readSettings } from '#src/connectors/paypal/settings.ts';
 import type { NotificationSubject } from '#src/connectors/port/connector.ts';
 import { openedForEach } from '../under-test.ts';
 import { DISPUTED_CAPTURE, disputeEvent, resolved, reversalEvent, usd } from './fake-disputes.ts';
 import { failure, type Json } from './fake-ledger.ts';
-import { openPayPal, paid } from './paypal-under-test.ts';
+import { openPayPal, paid, SECRETS } from './paypal-under-test.ts';
 
 const TRANSACTION = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
 const OTHER = '00000000-0000-4000-8000-000000000000';
@@ -43,6 +47,17 @@ describe('a dispute at PayPal', () => {
       },
     });
     expect(paypal.seen(READ)).toBe(0);
+  });
+
+  it.each([
+    ['https://api-m.paypal.com', 'https://www.paypal.com'],
+    ['https://api-m.sandbox.paypal.com', 'https://www.sandbox.paypal.com'],
+    ['http://127.0.0.1:1', undefined],
+  ])('a dispute at %s has a link to its case at %s', (base_url, site) => {
+    const { environment } = readSettings({ base_url, webhook_ids: ['1'] }, SECRETS);
+    const { resource } = disputeEvent({ disputed_transactions: [OURS] });
+    const [subject] = disputedSubjects(readResource(resource as JsonObject), environment);
+    expect(subject?.dispute?.case?.link).toBe(site && `${site}/resolutioncenter/view/PP-D-4012`);
   });
 
   it.each([

@@ -18,6 +18,12 @@ function reportOf(stage: CaseStage, status: CaseStatus, day: number, moves?: num
   };
 }
 
+/** A report that does not know the stage of the case that it is about. */
+function additionOf(status: CaseStatus | undefined, day: number): Dispute {
+  const stage = status === 'EXPIRED' ? 'lost' : 'opened';
+  return { stage, reference: 'dp_1', isAddition: true, case: { status, at: at(day) } };
+}
+
 /** Applies reports in their order, and returns what is stored then, and the events. */
 function endOf(reports: readonly Dispute[], start: PaymentState = approved(true)) {
   let state = start;
@@ -98,6 +104,42 @@ describe('a dispute', () => {
   it('a report that comes again, or that says nothing new, has no event', () => {
     const report = reportOf('CHARGEBACK', 'NEEDS_RESPONSE', 1, 1);
     expect(endOf([report, report]).events).toEqual(['dispute.opened']);
+  });
+
+  it.each<[CaseStage, CaseStatus | undefined, string, string]>([
+    ['INQUIRY', 'UNDER_REVIEW', 'INQUIRY UNDER_REVIEW', 'SUCCEEDED'],
+    ['INQUIRY', 'EXPIRED', 'INQUIRY EXPIRED', 'SUCCEEDED'],
+    ['INQUIRY', undefined, 'INQUIRY NEEDS_RESPONSE', 'SUCCEEDED'],
+    ['CHARGEBACK', 'UNDER_REVIEW', 'CHARGEBACK UNDER_REVIEW', 'IN_DISPUTE'],
+    ['CHARGEBACK', 'EXPIRED', 'CHARGEBACK EXPIRED', 'CHARGEBACK'],
+    ['PRE_ARBITRATION', undefined, 'PRE_ARBITRATION NEEDS_RESPONSE', 'IN_DISPUTE'],
+  ])('at the stage %s, an addition with the status %s makes it %s', (stage, status, shown, ofPayment) => {
+    const opened = reportOf(stage, 'NEEDS_RESPONSE', 1);
+    const later = additionOf(status, 2);
+    expect(endOf([opened, later, later])).toMatchObject({ shown: [shown], status: ofPayment });
+    // It waits for the report that opens the dispute.
+    const { state } = endOf([later]);
+    expect(state).toEqual(approved(true));
+    const report = { kind: 'dispute', dispute: later, newId: 'dispute 1', onlyOpen: false } as const;
+    expect(learned(state, report).change).toBe('waiting');
+  });
+
+  it('an addition changes no dispute that has ended', () => {
+    const won = reportOf('CHARGEBACK', 'WON', 1, 2);
+    for (const status of ['UNDER_REVIEW', 'EXPIRED', undefined] as const) {
+      expect(endOf([won, additionOf(status, 2)])).toMatchObject({
+        ...{ shown: ['CHARGEBACK WON'], status: 'SUCCEEDED', events: ['dispute.closed'] },
+      });
+    }
+  });
+
+  it('a second chargeback that follows an arbitration is lost at its stage', () => {
+    const { shown, status } = endOf([
+      reportOf('CHARGEBACK', 'WON', 1, 2),
+      reportOf('PRE_ARBITRATION', 'UNDER_REVIEW', 2),
+      { stage: 'lost', reference: 'dp_1', moves: 3, case: { status: 'LOST' } },
+    ]);
+    expect([shown, status]).toEqual([['PRE_ARBITRATION LOST'], 'CHARGEBACK']);
   });
 
   it('its details change without an event of the payment', () => {
