@@ -1,5 +1,6 @@
 import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
 import type { CardTokenResponse } from 'mercadopago/dist/clients/cardToken/commonTypes.js';
+import type { ChargebackResponse } from 'mercadopago/dist/clients/chargeback/commonTypes.js';
 import type {
   Barcode,
   PaymentResponse,
@@ -122,6 +123,27 @@ export const readRefund = withRaw(
 
 /** A refund of a payment. */
 export type Refund = Read<typeof readRefund>;
+
+const CHARGEBACK_OF_LIBRARY = {
+  ...{ payment_id: idOf, status: textOf, amount: asIs, currency_id: asIs },
+  ...each(textOf, 'reason', 'reason_id', 'last_modified'),
+} satisfies FieldsOf<ChargebackResponse>;
+const readOneChargeback = fields({
+  ...CHARGEBACK_OF_LIBRARY,
+  // Only the documentation has these.
+  ...{ payments: asIs, currency: asIs, documentation_required: asIs },
+  ...each(textOf, 'documentation_status', 'date_documentation_deadline', 'date_last_updated'),
+});
+
+/** Reads a chargeback with the ids of its payments. The documentation and the provider's library describe different fields. */
+export function readChargeback(body: JsonObject) {
+  const { payments, payment_id, ...chargeback } = readOneChargeback(body);
+  const listed = (Array.isArray(payments) ? payments : [payments]).flatMap((one) => idOf(one) ?? []);
+  return { ...chargeback, paymentIds: [...new Set([...listed, ...(payment_id ? [payment_id] : [])])] };
+}
+
+/** A chargeback: a payer's bank takes the money of payments back. */
+export type Chargeback = ReturnType<typeof readChargeback>;
 
 /** Reads a search response. */
 export const readSearch = fields({

@@ -10,14 +10,12 @@ import { CARDS_ONLY, type Capabilities } from '../port/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
-  NotificationReading,
   Operation,
   ProviderConnection,
-  RawNotification,
   ReportProblem,
 } from '../port/connector.ts';
 import type { Outcome } from '../port/outcome.ts';
-import { isErrorBody, readPayment, readSearch, readUser } from './answers.ts';
+import { readSearch, readUser } from './answers.ts';
 import { listBanks } from './banks.ts';
 import { missingForCards, missingForResults } from './card-request.ts';
 import { operate, payByCard } from './cards.ts';
@@ -25,9 +23,9 @@ import { sendPreference } from './creation.ts';
 import { CORRECTIONS, fromCreation, fromRefundResult } from './from-provider.ts';
 import { localMethodsOf, methodOf } from './local-methods.ts';
 import { lookUp } from './look-up.ts';
-import { verifyNotification } from './notifications.ts';
 import { createCode } from './payment-request.ts';
-import { fromCodeCreation, fromNotifiedPayment } from './payments.ts';
+import { fromCodeCreation } from './payments.ts';
+import { readNotification } from './read-notified.ts';
 import { parseReference } from './reference.ts';
 import { FORM, type MercadoPagoSettings, NOTIFICATION_SECRETS, readSettings } from './settings.ts';
 import { readMercadoPagoSettlement } from './settlement.ts';
@@ -35,7 +33,6 @@ import {
   amountIn,
   type Call,
   createRefund,
-  getPayment,
   getUser,
   httpRequest,
   searchPayments,
@@ -144,25 +141,6 @@ async function refund(operation: Operation, { send, settings, shownAs }: Call): 
   }
   const result = await send(createRefund(paymentId, amount, transactionId));
   return fromRefundResult(result, paymentId, { transactionId, money, shownAs });
-}
-
-/**
- * Reads a notification. The signature covers only a payment's id, so the connector reads the payment at the provider.
- */
-async function readNotification(
-  notification: RawNotification,
-  nowMs: number,
-  { send, settings, shownAs }: Call,
-): Promise<NotificationReading> {
-  const reading = verifyNotification(notification, settings.webhookSecrets, nowMs);
-  if (reading.kind !== 'genuine') return reading;
-  const result = await send(getPayment(reading.paymentId));
-  const payment = bodyOf(result);
-  if (payment) return fromNotifiedPayment(readPayment(payment), reading.deduplicationKey, shownAs);
-  const notFound = bodyOf(result, 404);
-  // Another account's payment.
-  if (notFound && isErrorBody(notFound, 404)) return { kind: 'ignored' };
-  return { kind: 'send_again', detail: 'the payment of the notification could not be read at the provider' };
 }
 
 /** Searches for payments with a new reference. */

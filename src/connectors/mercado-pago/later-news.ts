@@ -2,9 +2,9 @@ import { alarmingOutcome, readMoney, unknownOutcome } from '../kit/provider-answ
 import type { LookUp } from '../port/connector.ts';
 import type { Movement, Outcome } from '../port/outcome.ts';
 import { type Payment, type Refund, readJsonList, readPayment, readRefund } from './answers.ts';
+import { endedDisputesOf } from './disputes.ts';
 import { read } from './find-payments.ts';
 import { type Asked, totalsOf } from './from-provider.ts';
-import { endedDisputesOf } from './payments.ts';
 import { parseReference } from './reference.ts';
 import { getPayment, listRefunds, type Send } from './to-provider.ts';
 

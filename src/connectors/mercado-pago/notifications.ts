@@ -3,10 +3,11 @@ import type { Secret } from '#src/secret.ts';
 import { faultOfTime, forged, isSignedBy } from '../kit/provider-signature.ts';
 import type { NotificationReading, RawNotification } from '../port/connector.ts';
 
-/** A genuine notification: its payment and its deduplication key. */
+/** A genuine notification: the id of the payment or chargeback that it is about, and its deduplication key. */
 export type GenuineNotification = {
   readonly kind: 'genuine';
-  readonly paymentId: string;
+  readonly about: 'payment' | 'chargeback';
+  readonly id: string;
   readonly deduplicationKey: string;
 };
 
@@ -21,12 +22,16 @@ const MAX_AHEAD_MS = 5 * 60_000;
 const FIRST_MILLISECONDS = 1e11;
 const TIME = /^\d{1,15}$/;
 const HEX_SHA256 = /^[0-9a-f]{64}$/;
-const PAYMENT_ID = /^\d{1,20}$/;
+/** Types of the notifications that are read, with the form of their ids. */
+const TOPICS: Readonly<Record<string, { about: GenuineNotification['about']; id: RegExp }>> = {
+  payment: { about: 'payment', id: /^\d{1,20}$/ },
+  topic_chargebacks_wh: { about: 'chargeback', id: /^[0-9A-Za-z-]{1,64}$/ },
+};
 
 /**
  * Verifies a notification; pure. `x-signature: ts=…,v1=<hex>` is the HMAC-SHA-256 of `id:…;request-id:…;ts:…;` with one
- * of the secrets. The signature covers the payment's id in the query string but not the body, which is therefore not
- * read.
+ * of the secrets. The signature covers the id in the query string, but neither the type, which only says where the id is
+ * looked up, nor the body, which is therefore not read.
  */
 export function verifyNotification(
   { header, query }: RawNotification,
@@ -44,7 +49,7 @@ export function verifyNotification(
   const signature = elements.get('v1') ?? '';
   if (!TIME.test(time) || !HEX_SHA256.test(signature)) return forged('the signature is missing or malformed');
 
-  const id = parameters.get('data.id') ?? '';
+  const [id, type] = [parameters.get('data.id') ?? '', parameters.get('type') ?? ''];
   const requestId = header('x-request-id') ?? '';
   // According to the documentation, an id is signed in lower case; the provider's own SDK signs it unchanged.
   const manifests = [...new Set([id, id.toLowerCase()])].map((signed) => manifestOf(signed, requestId, time));
@@ -55,11 +60,12 @@ export function verifyNotification(
   const timeMs = Number(time) >= FIRST_MILLISECONDS ? Number(time) : Number(time) * 1000;
   const fault = faultOfTime(timeMs, nowMs, { maxAgeMs: MAX_AGE_MS, maxAheadMs: MAX_AHEAD_MS });
   if (fault !== undefined) return forged(fault);
-  if (parameters.get('type') !== 'payment' || !PAYMENT_ID.test(id)) return { kind: 'ignored' };
+  const topic = Object.hasOwn(TOPICS, type) ? TOPICS[type] : undefined;
+  if (!topic?.id.test(id)) return { kind: 'ignored' };
   const deduplicationKey = createHash('sha256')
     .update(manifestOf(id, requestId, time))
     .digest('hex');
-  return { kind: 'genuine', paymentId: id, deduplicationKey };
+  return { kind: 'genuine', about: topic.about, id, deduplicationKey };
 }
 
 /** Returns the signed text. It omits a missing part together with its name. */

@@ -1,5 +1,4 @@
 import type { Money } from '#src/money.ts';
-import { caseText } from '../kit/dispute-case.ts';
 import type { HttpResult } from '../kit/http-client.ts';
 import {
   answeredAboutAnother,
@@ -7,13 +6,9 @@ import {
   correcting,
   fromResult,
   isSuccess,
-  isUuid,
   readMoney,
   unknownOutcome,
 } from '../kit/provider-answer.ts';
-import type { ShownAs } from '../kit/provider-client.ts';
-import type { NotificationReading } from '../port/connector.ts';
-import type { Dispute } from '../port/dispute-report.ts';
 import type { Outcome } from '../port/outcome.ts';
 import { type Payment, providerDataOf, readPayment } from './answers.ts';
 import { type Asked, CORRECTIONS, FAILED, isAnotherAccount } from './from-provider.ts';
@@ -112,68 +107,6 @@ export function fromFailed(payment: Payment, preferenceId: string | undefined, a
     ...namesOf(preferenceId, payment),
     ...meaningOf(payment.status_detail),
   };
-}
-
-/** Reads the transaction of a genuine notification's payment. */
-export function fromNotifiedPayment(
-  payment: Payment,
-  deduplicationKey: string,
-  shownAs: ShownAs,
-): NotificationReading {
-  const { external_reference: transactionId, collector_id } = payment;
-  // Other software on the same account creates payments without one of our ids.
-  if (!isUuid(transactionId) || isAnotherAccount(collector_id, { shownAs })) {
-    return { kind: 'ignored' };
-  }
-  const { id: providerPaymentId } = payment;
-  const subject = { transactionId, ...(providerPaymentId && { providerPaymentId }) };
-  const dispute = disputeOf(payment);
-  if (!dispute) return { kind: 'about', deduplicationKey, subjects: [subject] };
-  const disputed = { ...subject, dispute };
-  // The end of a chargeback also ends a mediation, which the look-up reports.
-  const subjects = dispute.stage === 'won' ? [disputed, subject] : [disputed];
-  return { kind: 'about', deduplicationKey, subjects };
-}
-
-function disputeOf(payment: Payment): Dispute | undefined {
-  const { status, status_detail: detail } = payment;
-  if (status === 'in_mediation') {
-    return { stage: 'opened', reference: disputeId('mediation', payment), case: MEDIATION };
-  }
-  if (status !== 'charged_back') return undefined;
-  const stage = detail === 'in_process' ? 'opened' : detail === 'reimbursed' ? 'won' : 'lost';
-  const reported = { status: CASES[stage], rawReason: caseText(detail) };
-  return { stage, reference: disputeId('chargeback', payment), moves: MOVES[detail], case: reported };
-}
-
-const CASES = { opened: 'NEEDS_RESPONSE', won: 'WON', lost: 'LOST' } as const;
-
-/** Mercado Pago itself decides who gets the money of a mediation, so it counts as a chargeback. */
-const MEDIATION = { status: 'NEEDS_RESPONSE', rawReason: 'in_mediation' } as const;
-
-/**
- * Movements of the disputed money so far, by the status detail of a chargeback. While it is in process, Mercado Pago does
- * not say whether it has taken the money.
- */
-const MOVES: Readonly<Record<string, number>> = { settled: 1, reimbursed: 2 };
-
-/**
- * Returns the disputes that have ended according to a payment's state: the merchant or the payer got the money back.
- */
-export function endedDisputesOf(payment: Payment): readonly Dispute[] {
-  const isWon = payment.status === 'approved' || disputeOf(payment)?.stage === 'won';
-  if (!isWon && payment.status !== 'refunded') return [];
-  const stage = isWon ? 'won' : 'lost';
-  const ended = DISPUTE_KINDS.map((kind) => ({ stage, reference: disputeId(kind, payment) }) as const);
-  const current = disputeOf(payment);
-  return ended.map((one) => (one.reference === current?.reference ? { ...one, moves: current?.moves } : one));
-}
-
-const DISPUTE_KINDS = ['mediation', 'chargeback'] as const;
-
-/** Returns an id for a dispute, since a payment contains none. A payment may have a dispute of each kind. */
-function disputeId(kind: (typeof DISPUTE_KINDS)[number], { id: paymentId }: Payment): string | undefined {
-  return paymentId && `${kind}/${paymentId}`;
 }
 
 /** Returns the field that shows that a payment belongs to another transaction, if any; never its value. */

@@ -123,6 +123,11 @@ export function getPayment(paymentId: string): Target {
   return { method: 'GET', path: `/v1/payments/${paymentId}` };
 }
 
+/** Builds the request that reads a chargeback. */
+export function getChargeback(chargebackId: string): Target {
+  return { method: 'GET', path: `/v1/chargebacks/${chargebackId}` };
+}
+
 /** Builds the request that reads the access token's user. */
 export function getUser(): Target {
   return { method: 'GET', path: '/users/me' };

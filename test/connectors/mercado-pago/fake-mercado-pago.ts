@@ -44,6 +44,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
   const preferences = new Map<string, JsonObject>();
   const payments = new Map<string, JsonObject>();
   const refunds = new Map<string, JsonObject[]>();
+  const chargebacks = new Map<string, JsonObject>();
   /** Requests and responses by idempotency key. A repeat gets the first response. */
   const keys = new Map<string, { readonly asked: string; readonly answer: Answer; readonly atMs: number }>();
   const requests: Request[] = [];
@@ -112,6 +113,11 @@ export async function startFakeMercadoPago(currency = 'ARS') {
       return body.token === undefined ? createCode(body) : charge(body);
     }
     if (path === '/v1/payment_methods') return { status: 200, body: paymentMethods(currency) };
+    const chargeback = /^\/v1\/chargebacks\/([^/]+)$/.exec(path)?.[1];
+    if (chargeback !== undefined) {
+      const body = chargebacks.get(chargeback);
+      return body ? { status: 200, body } : error(404, 'chargeback not found');
+    }
     const preference = /^\/checkout\/preferences\/([^/]+)$/.exec(path)?.[1];
     if (preference !== undefined)
       return onPreference(method, preferences.get(preference), request.body ?? {});
@@ -312,11 +318,30 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     return payment;
   }
 
+  /** A bank takes the money of a payment back. */
+  function chargeBack(payment: JsonObject, over: JsonObject = {}): string {
+    Object.assign(payment, { status: 'charged_back', status_detail: 'in_process' });
+    const id = `2170000876543${nextId++}`;
+    chargebacks.set(id, {
+      ...{ id, payments: [payment.id ?? 0], currency, amount: payment.transaction_amount ?? 0 },
+      ...{ reason: 'fraud', coverage_applied: null, coverage_elegible: true },
+      ...{ documentation_required: true, documentation_status: 'pending', documentation: [] },
+      date_documentation_deadline: '2026-12-08T09:50:37.000-04:00',
+      date_created: '2026-11-28T16:20:54.000-04:00',
+      date_last_updated: '2026-11-28T16:20:54.000-04:00',
+      live_mode: true,
+      ...over,
+    });
+    return id;
+  }
+
   return {
     url,
     preferences,
     payments,
     refunds,
+    chargebacks,
+    chargeBack,
     requests,
     tokens,
     pay,
@@ -350,6 +375,11 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     },
     close,
   };
+}
+
+/** A webhook about a chargeback. */
+export function chargebackWebhookOf(id: string) {
+  return webhookOf(id, { query: `data.id=${id}&type=topic_chargebacks_wh` });
 }
 
 /** A webhook as the provider posts it, signed. */

@@ -122,11 +122,12 @@ describe('webhooks from Mercado Pago', () => {
     expect(under.fake.requests).toEqual([]);
   });
 
-  it('a webhook from Mercado Pago about anything other than a payment is ignored', async () => {
+  it('a webhook from Mercado Pago about anything other than a payment or a chargeback is ignored', async () => {
     for (const query of [
       'data.id=123&type=topic_merchant_order_wh',
       'data.id=123',
       'data.id=123&topic=payment',
+      'data.id=123&type=constructor',
     ]) {
       expect(await read(webhookOf('123', { query }))).toEqual({ kind: 'ignored' });
     }
@@ -141,7 +142,11 @@ describe('the signature of a webhook', () => {
 
   it('the signature of a webhook contains a time in seconds or in milliseconds', () => {
     for (const ts of ['1704908010', '1704908010000']) {
-      expect(verify(webhookOf('123', { ts }))).toMatchObject({ kind: 'genuine', paymentId: '123' });
+      expect(verify(webhookOf('123', { ts }))).toMatchObject({
+        kind: 'genuine',
+        about: 'payment',
+        id: '123',
+      });
     }
     for (const ts of ['1704800000', '1704800000000']) {
       expect(verify(webhookOf('123', { ts }))).toMatchObject({ kind: 'forged' });
