@@ -8,9 +8,10 @@ import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readCatalogueInForce } from '#src/catalogue/seed-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
-import { importSettlement } from '#src/settlement/import-settlement.ts';
-import { matchSettlement } from '#src/settlement/match-settlement.ts';
-import { settledConnection } from '#src/settlement/settled-connection.ts';
+import { FILE_LIMITS, importSettlement } from '#src/settlement/import-settlement.ts';
+import { type MatchCounts, matchSettlement } from '#src/settlement/match-settlement.ts';
+import { type SettledAccount, settledConnection } from '#src/settlement/settled-connection.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import {
   decideDifference,
   listDifferences,
@@ -28,6 +29,7 @@ const USAGE = `Usage: npm run settlement -- <action> --connection <id>
 
   import <file>                        imports a report of the connection's provider, all of it or nothing, and finds the
                                        transactions that its lines settle
+  match                                searches the lines of unknown payments again, all of them
   sandbox-report <file>                writes the report of a connection to the sandbox
   differences                          what reports say differently from the record, unresolved first
   resolve <kind> <subject> --note <why>   ends the work on a difference; a change of its amounts opens it again
@@ -40,7 +42,7 @@ the sandbox's (docs/finance.md).
 Run it in the service's environment. Exit code: 0 done or nothing to do, 1 refused, 2 wrong command line, 3 the provider
 settled a payment that the record has as unsuccessful or open.`;
 
-const OPERANDS = { import: 1, 'sandbox-report': 1, differences: 0, resolve: 2, reopen: 2 } as const;
+const OPERANDS = { import: 1, match: 0, 'sandbox-report': 1, differences: 0, resolve: 2, reopen: 2 } as const;
 /** Maximum number of differences that are printed, from each node of a distributed database. */
 const MAX_LISTED = 1_000;
 const STATUS_DIFFERS = 3;
@@ -69,6 +71,7 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const config = readConfig(io.environment);
   return withDatabase(config, io, async (storage) => {
     if (action === 'import') return importHere(config, storage, io, { path: first, connection });
+    if (action === 'match') return matchHere(config, storage, io, connection);
     if (action === 'sandbox-report') return writeReport(config, storage, { path: first, connection });
     const catalogue = await openInForce(config, storage);
     const { account } = await connectionOf(catalogue, connection).finally(() => catalogue.close());
@@ -120,10 +123,30 @@ async function importHere(
     result === 'already imported'
       ? 'it was imported before'
       : `${result.added} new lines, ${result.repeated} repeated`;
-  const { matched, unmatched, ambiguous } = counts;
-  io.stdout.write(
-    `${file.name}: ${imported}; ${matched} matched, ${unmatched} of unknown payments, ${ambiguous} ambiguous\n`,
-  );
+  io.stdout.write(`${file.name}: ${imported}; ${inWords(counts)}\n`);
+  return printAlarms(database, account, io);
+}
+
+async function matchHere(
+  config: Config,
+  storage: CommandStorage,
+  io: CommandIo,
+  id: string,
+): Promise<number> {
+  const { database } = storage;
+  const catalogue = await openInForce(config, storage);
+  const { account } = await connectionOf(catalogue, id).finally(() => catalogue.close());
+  const counts = await matchSettlement(database, account, { again: FILE_LIMITS.lines });
+  io.stdout.write(`${inWords(counts)}\n`);
+  return printAlarms(database, account, io);
+}
+
+function inWords({ matched, unmatched, ambiguous }: MatchCounts): string {
+  return `${matched} matched, ${unmatched} of unknown payments, ${ambiguous} ambiguous`;
+}
+
+/** Prints the payments that were settled against the record. @returns the exit code. */
+async function printAlarms(database: Database, account: SettledAccount, io: CommandIo): Promise<number> {
   const alarming = (await listDifferences(database, account, MAX_LISTED)).filter(
     ({ kind, resolvedAt }) => kind === 'status_differs' && !resolvedAt,
   );

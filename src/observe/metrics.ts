@@ -117,6 +117,11 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
       help: 'Payments that were paid after they had expired, were canceled or were declined, by connection. The log names them.',
       labelNames: ['connection'],
     }),
+    settledAgainstRecord: counter({
+      name: 'settled_against_record_total',
+      help: 'Payments that a settlement report settles although the record has them as unsuccessful or open, by connection. The log names them.',
+      labelNames: ['connection'],
+    }),
     unequalTransfers: counter({
       name: 'unequal_transfers_total',
       help: 'Transfers of another amount than the payment: underpaid (the payment has expired) or overpaid, by connection. The log names the payments and the amounts.',

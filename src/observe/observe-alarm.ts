@@ -3,6 +3,7 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { MoneyAlarm } from '#src/payments/model/change.ts';
 import { amountReceivedOf } from '#src/payments/model/record.ts';
+import type { DifferenceAlarm } from '#src/store/tables/settlement-differences.ts';
 import type { Metrics } from './metrics.ts';
 
 /**
@@ -50,11 +51,26 @@ function receivedOf(payment: Payment) {
   return { amount: amount?.value?.value, amount_received: amountReceived, currency: amount?.currency };
 }
 
+/**
+ * Creates a function that counts and logs a payment that a provider settled although the record has it as unsuccessful or
+ * open.
+ */
+export function observeSettlement(metrics: Metrics, log: Logger): (alarm: DifferenceAlarm) => void {
+  return ({ accountId, connectionId: connection, paymentId, subject, detail }) => {
+    metrics.settledAgainstRecord.inc({ connection });
+    log.error(
+      { connection, payment_id: paymentId, transaction_id: subject, account_id: accountId, detail },
+      'a provider settled a payment that the record has as unsuccessful or open',
+    );
+  };
+}
+
 /** Starts the counters at 0: Prometheus sees no increase in a series whose first value is 1. */
 export function showAlarms(metrics: Metrics, connectionIds: Iterable<string>): void {
   for (const connection of connectionIds) {
     metrics.providerAlarms.inc({ connection }, 0);
     metrics.latePayments.inc({ connection }, 0);
+    metrics.settledAgainstRecord.inc({ connection }, 0);
     for (const alarm of ['underpaid', 'overpaid']) metrics.unequalTransfers.inc({ connection, alarm }, 0);
   }
 }

@@ -10,6 +10,7 @@ import type { Loop } from '#src/repeat.ts';
 import type { WebhookName } from '#src/store/tables/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 import { startAgeOut } from './age-out.ts';
+import { type SettlementDeps, startSettlement } from './follow-settlement.ts';
 import { type ClockDeps, watchClock } from './watch-clock.ts';
 import { startTotals } from './write-totals.ts';
 
@@ -35,7 +36,8 @@ export type Background = {
 export type BackgroundDeps = CheckerDeps &
   FollowDeps &
   OpenOutcomesDeps &
-  ClockDeps & {
+  ClockDeps &
+  SettlementDeps & {
     readonly webhooks: WebhookDeps;
     readonly onSweepError: (error: unknown) => void;
     /** Pause between two searches for due work. */
@@ -43,8 +45,8 @@ export type BackgroundDeps = CheckerDeps &
   };
 
 /**
- * Creates the background work: the checker, wallet enrollments, the deletion of aged rows, hourly totals, the monitoring of open
- * outcomes and of the clock, and webhooks.
+ * Creates the background work: the checker, wallet enrollments, the deletion of aged rows, hourly totals, the work on settlement
+ * reports, the monitoring of open outcomes and of the clock, and webhooks.
  */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;
@@ -57,7 +59,12 @@ export function createBackground(deps: BackgroundDeps): Background {
   return {
     async start() {
       const { database, onSweepError: onError } = deps;
-      loops = [startAgeOut(database, { onError }), startTotals(database, { onError }), watchClock(deps)];
+      loops = [
+        startAgeOut(database, { onError }),
+        startTotals(database, { onError }),
+        startSettlement(deps, { onError }),
+        watchClock(deps),
+      ];
       checker = startChecker(deps, { intervalMs });
       enrollments = startEnrollments(deps, { intervalMs });
       openOutcomes = watchOpenOutcomes(deps);

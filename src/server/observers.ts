@@ -9,6 +9,7 @@ import {
   observeReloads,
   observeVault,
 } from '#src/observe/observe.ts';
+import { observeSettlement } from '#src/observe/observe-alarm.ts';
 import { observeChecks, observeNotifications, observeOpenOutcomes } from '#src/observe/observe-checks.ts';
 import { observeClock } from '#src/observe/observe-clock.ts';
 import { NO_TRACING, type Tracing } from '#src/observe/tracing.ts';
@@ -35,11 +36,15 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
     notifications: observeNotifications(metrics, log),
     checked: observeChecks(metrics, log),
     clock: observeClock(metrics, log),
+    onSettlementAlarm: observeSettlement(metrics, log),
     openOutcomes: observeOpenOutcomes(metrics, log),
     onFollowError: (err: unknown) =>
       log.warn({ err }, 'the check of a wallet enrollment failed; it will be retried'),
     onSweepError: (err: unknown) =>
-      log.warn({ err }, 'deleting aged rows or adding up hourly totals failed; it will be retried'),
+      log.warn(
+        { err },
+        'deleting aged rows, adding up hourly totals or matching settlement reports failed; it will be retried',
+      ),
   };
 }
 

@@ -234,11 +234,12 @@ function backgroundDeps(
   config: Config,
   { deps, live, observers, vault }: Pick<Routed, 'deps' | 'live' | 'observers' | 'vault'>,
 ): BackgroundDeps {
-  const { openOutcomes, clock, onSweepError, onFollowError } = observers;
+  const { openOutcomes, clock, onSweepError, onFollowError, onSettlementAlarm } = observers;
   return {
     ...deps,
-    ...{ openOutcomes, clock, onSweepError, onFollowError },
+    ...{ openOutcomes, clock, onSweepError, onFollowError, onSettlementAlarm },
     connections: live.connections,
+    openedCatalogue: live.opened,
     isLeftAlone: (id) => live.health().get(id)?.isLeftAlone() ?? false,
     webhooks: {
       database: deps.database,

@@ -4,11 +4,14 @@ import {
   type FoundDifference,
   type MatchedRow,
   matchedRows,
+  openSubjects,
   storeDifferences,
   sumPayouts,
 } from '#src/store/tables/settlement-differences.ts';
 import type { LineResult } from '#src/store/tables/settlement-matches.ts';
-import { checkPayout, findDifferences } from './find-differences.ts';
+import { countAlarm } from '#src/store/tables/settlement-progress.ts';
+import { checkPayout, type DifferenceKind, findDifferences } from './find-differences.ts';
+import type { SettledAccount } from './settled-connection.ts';
 
 /**
  * Finds the differences of the transactions, payouts and lines that a batch of lines is about, with all lines that were
@@ -16,37 +19,60 @@ import { checkPayout, findDifferences } from './find-differences.ts';
  */
 export async function compareSettlement(
   database: Database,
-  identity: string,
+  account: SettledAccount,
   results: readonly LineResult[],
 ): Promise<void> {
+  const { identity } = account;
   const transactions = results.flatMap(({ transaction }) =>
     typeof transaction === 'string' ? [] : [transaction],
   );
+  let isAlarming = false;
   for (const [accountId, own] of Map.groupBy(transactions, (one) => one.accountId)) {
     const ids = [...new Set(own.map(({ id }) => id))];
-    await compareTransactions(database, accountId, identity, ids);
+    const found = await compareTransactions(database, accountId, account, ids);
+    isAlarming ||= found.some(({ kind }) => kind === ALARMING);
   }
+  if (isAlarming) await countAlarm(database, identity);
   await comparePayouts(database, identity, results);
   await noteUnknown(database, identity, results);
 }
 
-/** Finds the differences of transactions of an account, and ends those that are no longer there. */
+/** The kind of differences that raise an alarm. */
+export const ALARMING: DifferenceKind = 'status_differs';
+/** Maximum number of alarming differences that are compared again, from each node of a distributed database. */
+const MAX_AGAIN = 1_000;
+
+/** Compares again what raises alarms: the transaction may have changed. */
+export async function compareAlarming(database: Database, account: SettledAccount): Promise<void> {
+  const open = await openSubjects(database, account.identity, [ALARMING], MAX_AGAIN);
+  for (const [accountId, own] of Map.groupBy(open, (one) => one.accountId)) {
+    const ids = own.map(({ subject }) => subject);
+    await compareTransactions(database, accountId, account, ids);
+  }
+}
+
+/**
+ * Finds the differences of transactions of an account, and ends those that are no longer there.
+ *
+ * @returns the differences that are there.
+ */
 export async function compareTransactions(
   database: Database,
   accountId: string,
-  identity: string,
+  { identity, windowMs }: SettledAccount,
   ids: readonly string[],
-): Promise<void> {
+): Promise<readonly FoundDifference[]> {
   const rows = await matchedRows(database, accountId, identity, ids);
   const found: FoundDifference[] = [];
   for (const [subject, own] of Map.groupBy(rows, ({ id }) => id)) {
     const [transaction] = own as [MatchedRow, ...MatchedRow[]];
     const lines = own.map((row) => ({ ...row, minorUnits: row.lineMinorUnits, currency: row.lineCurrency }));
     const { connectionId, paymentId } = transaction;
-    for (const one of findDifferences(transaction, lines))
+    for (const one of findDifferences(transaction, lines, windowMs))
       found.push({ ...one, subject, connectionId, paymentId });
   }
   await storeDifferences(database, accountId, identity, { subjects: ids, found });
+  return found;
 }
 
 async function comparePayouts(
@@ -69,7 +95,10 @@ async function comparePayouts(
   await storeDifferences(database, NIL_UUID, identity, { subjects, found });
 }
 
-/** Stores the lines for which no transaction, or no certain one, was found. */
+/**
+ * Stores the lines for which no transaction, or no certain one, was found, and ends the differences about lines that have
+ * one by now.
+ */
 async function noteUnknown(
   database: Database,
   identity: string,
@@ -82,9 +111,11 @@ async function noteUnknown(
     const detail = `a ${kind} with the provider's id ${providerReference}`;
     return [{ kind: kinds[transaction], subject, connectionId, paymentId: undefined, detail }];
   });
-  if (found.length === 0) return;
-  await storeDifferences(database, NIL_UUID, identity, {
-    subjects: found.map(({ subject }) => subject),
-    found,
-  });
+  const subjects = results
+    .filter(
+      ({ line, transaction }) =>
+        line.result !== undefined || (typeof transaction === 'string' && transaction in kinds),
+    )
+    .map(({ line }) => line.key);
+  if (subjects.length > 0) await storeDifferences(database, NIL_UUID, identity, { subjects, found });
 }

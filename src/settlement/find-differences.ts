@@ -4,7 +4,7 @@ import { formatMoney, type Money } from '#src/money.ts';
 /** The kinds of difference between reports and the record, the most urgent first. */
 export const DIFFERENCE_KINDS = [
   ...(['status_differs', 'amount_differs', 'currency_differs', 'duplicate', 'refund_reversed'] as const),
-  ...(['unknown_line', 'ambiguous_line', 'payout_unbalanced'] as const),
+  ...(['missing_at_provider', 'unknown_line', 'ambiguous_line', 'payout_unbalanced', 'late'] as const),
 ];
 
 /** A kind of difference. */
@@ -20,6 +20,7 @@ export type ComparedTransaction = {
   readonly status: string;
   readonly minorUnits: bigint;
   readonly currency: string;
+  readonly succeededAt: Date | undefined;
 };
 
 /** A line that is matched to the transaction. */
@@ -31,18 +32,25 @@ export type ComparedLine = {
   readonly currency: string | undefined;
   readonly gross: bigint;
   readonly settlementCurrency: string;
+  /** By the provider's clock; undefined if the report does not say it for certain. */
+  readonly occurredAt: Date | undefined;
 };
 
 /**
  * Compares a transaction with its lines: their sum must be its amount, exactly and in its currency. A line without the
  * amount that the payer saw counts with its gross amount if that is in the transaction's currency, and is not compared
  * otherwise. Two reports of one provider about the same money are compared separately.
+ *
+ * @param windowMs time after a success, at the most, until the provider settles it.
  */
 export function findDifferences(
   transaction: ComparedTransaction,
   lines: readonly ComparedLine[],
+  windowMs: number,
 ): Difference[] {
   const found = new Map<DifferenceKind, Difference>();
+  const late = findLate(transaction, lines, windowMs);
+  if (late) found.set(late.kind, late);
   for (const own of Map.groupBy(lines, ({ report }) => report).values()) {
     for (const one of compare(transaction, own)) found.set(one.kind, one);
   }
@@ -83,6 +91,22 @@ function compareSum(
   const direct = lines.filter(({ kind }) => kind === 'payment' || kind === 'refund');
   const isTwice = direct.length > 1 && settled.minorUnits === expected * BigInt(direct.length);
   return [{ kind: isTwice ? 'duplicate' : 'amount_differs', detail }];
+}
+
+function findLate(
+  { succeededAt }: ComparedTransaction,
+  lines: readonly ComparedLine[],
+  windowMs: number,
+): Difference | undefined {
+  if (!succeededAt) return undefined;
+  const times = lines
+    .filter(({ kind }) => kind === 'payment' || kind === 'refund')
+    .flatMap(({ occurredAt }) => occurredAt?.getTime() ?? []);
+  if (times.length === 0) return undefined;
+  const first = Math.min(...times);
+  if (first - succeededAt.getTime() <= windowMs) return undefined;
+  const at = new Date(first).toISOString();
+  return { kind: 'late', detail: `settled at ${at}, here succeeded at ${succeededAt.toISOString()}` };
 }
 
 function amountOf(line: ComparedLine, currency: string): Money | undefined {

@@ -1,9 +1,12 @@
 import type { Database } from '#src/store/engine/database.ts';
+import { openSubjects } from '#src/store/tables/settlement-differences.ts';
 import {
   accountsByDigits,
   findByOurIds,
   findByProviderIds,
+  LINES_AT_ONCE,
   type LineResult,
+  linesByKey,
   nextLines,
   type OpenLine,
   type SettledTransaction,
@@ -12,16 +15,11 @@ import {
   transactionsOf,
   unmatchedFiles,
 } from '#src/store/tables/settlement-matches.ts';
+import { finishMatching, leaseMatching } from '#src/store/tables/settlement-progress.ts';
 import { chooseTransaction, movesTransaction } from './choose-transaction.ts';
-import { compareSettlement } from './compare-settlement.ts';
-
-/** An account at a provider, with the connections that point to it. */
-export type SettledAccount = {
-  readonly identity: string;
-  readonly connectionIds: readonly string[];
-  /** Time after a success, at the most, until the provider's reports have its line. */
-  readonly windowMs: number;
-};
+import { compareAlarming, compareSettlement } from './compare-settlement.ts';
+import { findMissing } from './find-missing.ts';
+import type { SettledAccount } from './settled-connection.ts';
 
 /** Number of lines by result. */
 export type MatchCounts = {
@@ -34,26 +32,78 @@ export type MatchCounts = {
   none_expected: number;
 };
 
+/** Number of lines of unknown payments, the newest, that each import searches again. */
+const SEARCHED_AGAIN = 10_000;
+
 /**
  * Finds the transactions of all imported lines of an account at a provider that were not searched yet, also of earlier
- * imports that were killed. Only transactions of that account count.
+ * imports that were killed, and again those of unknown payments. Only transactions of that account count. Then finds
+ * the successes that no line settles.
+ *
+ * @param options.again number of lines of unknown payments to search again at the most.
+ * @param options.stop ends the work after the current lines; another run continues it.
  */
-export async function matchSettlement(database: Database, account: SettledAccount): Promise<MatchCounts> {
+export async function matchSettlement(
+  database: Database,
+  account: SettledAccount,
+  options: { readonly again?: number; readonly stop?: AbortSignal } = {},
+): Promise<MatchCounts> {
+  const { again = SEARCHED_AGAIN, stop } = options;
   const counts: MatchCounts = { matched: 0, unmatched: 0, ambiguous: 0, none_expected: 0 };
+  const imports = await leaseMatching(database, account.identity);
   for (const fileId of await unmatchedFiles(database, account.identity)) {
     for (;;) {
+      if (stop?.aborted) return counts;
       const lines = await nextLines(database, fileId);
       if (lines.length === 0) break;
-      const results = await search(database, account, lines);
-      for (const { transaction } of results)
+      for (const { transaction } of await match(database, account, lines))
         counts[typeof transaction === 'string' ? transaction : 'matched'] += 1;
-      // The result comes last, so what is interrupted before is repeated.
-      await storeMatches(database, account.identity, results);
-      await compareSettlement(database, account.identity, results);
-      await storeResults(database, account.identity, results);
     }
   }
+  counts.matched += await matchAgain(database, account, again, stop);
+  if (stop?.aborted) return counts;
+  await compareAlarming(database, account);
+  await findMissing(database, account);
+  await finishMatching(database, account.identity, imports);
   return counts;
+}
+
+async function match(
+  database: Database,
+  account: SettledAccount,
+  lines: readonly OpenLine[],
+): Promise<LineResult[]> {
+  const { identity } = account;
+  const results = await search(database, account, lines);
+  // The result comes last, so what is interrupted before is repeated.
+  await storeMatches(database, identity, results);
+  await compareSettlement(database, account, results);
+  const moving = lines.filter(({ kind }) => movesTransaction(kind));
+  const times = moving.flatMap(({ occurredAt }) => occurredAt?.getTime() ?? []).sort((a, b) => a - b);
+  const [first, last] = [times[0], times.at(-1)];
+  const covered =
+    first === undefined || last === undefined ? {} : { from: new Date(first), until: new Date(last) };
+  await leaseMatching(database, identity, covered);
+  await storeResults(database, identity, results);
+  return results;
+}
+
+/** Searches lines of unknown payments again. @returns the number of lines whose transaction was found. */
+async function matchAgain(
+  database: Database,
+  account: SettledAccount,
+  limit: number,
+  stop: AbortSignal | undefined,
+): Promise<number> {
+  const open = await openSubjects(database, account.identity, ['unknown_line', 'ambiguous_line'], limit);
+  let found = 0;
+  for (let at = 0; at < open.length && !stop?.aborted; at += LINES_AT_ONCE) {
+    const keys = open.slice(at, at + LINES_AT_ONCE).map(({ subject }) => subject);
+    const lines = await linesByKey(database, account.identity, keys);
+    const results = await match(database, account, lines);
+    found += results.filter(({ transaction }) => typeof transaction !== 'string').length;
+  }
+  return found;
 }
 
 async function search(

@@ -1,6 +1,13 @@
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import type { SettledConnection } from './import-settlement.ts';
-import type { SettledAccount } from './match-settlement.ts';
+
+/** An account at a provider, with the connections that point to it. */
+export type SettledAccount = {
+  readonly identity: string;
+  readonly connectionIds: readonly string[];
+  /** Time after a success, at the most, until the provider settles it. */
+  readonly windowMs: number;
+};
 
 /** The part of an opened catalogue that settlement reads. */
 export type SettledCatalogue = {
@@ -47,6 +54,13 @@ export function importableConnections(opened: SettledCatalogue): string[] {
   return opened.catalogue.connections
     .map(({ id }) => id)
     .filter((id) => typeof settledConnection(opened, id) === 'object');
+}
+
+/** Finds an account at a provider by its identity; undefined if no connection points to it. */
+export function settledAccount(opened: SettledCatalogue, identity: string): SettledAccount | undefined {
+  const [id] = [...opened.connections].find(([, connection]) => connection.identity === identity) ?? [];
+  const found = id === undefined ? 'no such connection' : settledConnection(opened, id);
+  return typeof found === 'object' ? found.account : undefined;
 }
 
 const HOUR_MS = 3_600_000;

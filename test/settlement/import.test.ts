@@ -2,15 +2,17 @@ import { beforeEach, expect, it } from 'vitest';
 import type { ReadSettlement } from '#src/connectors/port/settlement-line.ts';
 import { readStripeSettlement } from '#src/connectors/stripe/settlement.ts';
 import { ageOut } from '#src/server/age-out.ts';
+import { followSettlement } from '#src/server/follow-settlement.ts';
 import { importSettlement, type SettledConnection } from '#src/settlement/import-settlement.ts';
 import { matchSettlement } from '#src/settlement/match-settlement.ts';
+import { dueSettlement } from '#src/store/tables/settlement-progress.ts';
 import { csv } from '../connectors/settlement/read-lines.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 onOwnDatabase({
   empties:
-    'payment, transaction, settlement_file, settlement_line, settlement_match, settlement_difference, audit_log',
+    'payment, transaction, settlement_file, settlement_line, settlement_match, settlement_difference, settlement_progress, audit_log',
 });
 
 const DIGITS = ACCOUNT_ONE.slice(-6);
@@ -44,12 +46,26 @@ const file = (...rows: Record<string, string>[]) => {
 };
 const importRows = (...rows: Record<string, string>[]) =>
   importSettlement(database, CONNECTION, file(...rows), { actor: 'Ada' });
-const match = () =>
-  matchSettlement(database, { identity: 'stripe 1', connectionIds: ['s'], windowMs: 2 * 86_400_000 });
+const ACCOUNT = { identity: 'stripe 1', connectionIds: ['s'], windowMs: 2 * 86_400_000 };
+const match = () => matchSettlement(database, ACCOUNT);
 
 async function addTransaction(
   n: number,
-  { payment = n, type = 'PURCHASE', amount = 1200, identity = 'stripe 1', providerId = `pi_${n}` } = {},
+  {
+    payment = n,
+    type = 'PURCHASE',
+    amount = 1200,
+    identity = 'stripe 1',
+    providerId = `pi_${n}`,
+    at = '',
+  }: {
+    payment?: number;
+    type?: string;
+    amount?: number;
+    identity?: string;
+    providerId?: string;
+    at?: string;
+  } = {},
 ): Promise<void> {
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record)
@@ -58,9 +74,9 @@ async function addTransaction(
   );
   await tables.query(
     `INSERT INTO transaction (id, payment_id, account_id, connection_id, connection_identity, status, type,
-       amount_minor_units, currency, capture, provider_payment_id)
-     VALUES ($1, $2, $3, 's', $4, 'SUCCEEDED', $5, $6, 'USD', true, $7)`,
-    [id(n), id(payment), ACCOUNT_ONE, identity, type, amount, providerId],
+       amount_minor_units, currency, capture, provider_payment_id, succeeded_at)
+     VALUES ($1, $2, $3, 's', $4, 'SUCCEEDED', $5, $6, 'USD', true, $7, $8)`,
+    [id(n), id(payment), ACCOUNT_ONE, identity, type, amount, providerId, at || null],
   );
 }
 
@@ -266,5 +282,128 @@ it('a difference ends when a later line explains it', async () => {
   expect(await differences()).toHaveLength(1);
   await importRows(charge(9, { customer_facing_amount: '2.00', 'payment_metadata[transaction_id]': id(1) }));
   await match();
+  expect(await differences()).toEqual([]);
+});
+
+const on = (day: number) => ({ created_utc: `2026-09-${String(day).padStart(2, '0')} 10:00:00` });
+
+it('a success beyond the provider’s window that no line settles is missing, until a later line settles it', async () => {
+  // Before the first window of the reports, missing, settled, and within the window of the last line.
+  for (const [n, at] of [
+    [21, '2026-09-10T12:00:00Z'],
+    [22, '2026-09-14T12:00:00Z'],
+    [23, '2026-09-15T12:00:00Z'],
+    [24, '2026-09-19T12:00:00Z'],
+  ] as const) {
+    await addTransaction(n, { at });
+  }
+  await addTransaction(25, { at: '2026-09-14T12:00:00Z', identity: 'stripe 2' });
+  await addTransaction(26, { at: '2026-09-14T12:00:00Z' });
+  await tables.query('UPDATE transaction SET capture = false WHERE id = $1', [id(26)]);
+  await importRows(charge(1, on(10)), charge(23, on(15)), charge(2, on(20)));
+  await match();
+  const missing = `missing_at_provider ${id(22)}: no line settles the PURCHASE of 12.00 USD of 2026-09-14T12:00:00.000Z`;
+  expect(await differences()).toEqual([missing]);
+  await match();
+  expect(await differences()).toEqual([missing]);
+  await importRows(charge(22, on(14)));
+  await match();
+  expect(await differences()).toEqual([]);
+});
+
+it('reports of an earlier time make its successes comparable', async () => {
+  await addTransaction(21, { at: '2026-09-05T12:00:00Z' });
+  await importRows(charge(1, on(10)), charge(2, on(20)));
+  await match();
+  expect(await differences()).toEqual([]);
+  await addTransaction(3);
+  await importRows(charge(3, on(1)));
+  await match();
+  expect(await differences()).toEqual([expect.stringContaining(`missing_at_provider ${id(21)}`)]);
+});
+
+it('a payment that is settled after the provider’s window is late', async () => {
+  await addTransaction(21, { at: '2026-09-10T10:00:00Z' });
+  await addTransaction(22, { at: '2026-09-10T10:00:01Z' });
+  await importRows(charge(21, on(12)), charge(22, { ...on(12), created_utc: '2026-09-12 10:00:02' }));
+  await match();
+  expect(await differences()).toEqual([
+    `late ${id(22)}: settled at 2026-09-12T10:00:02.000Z, here succeeded at 2026-09-10T10:00:01.000Z`,
+  ]);
+});
+
+it('a line of an unknown payment is matched once the payment is known, and its difference ends', async () => {
+  await importRows(charge(1), charge(30));
+  expect(await match()).toMatchObject({ matched: 1, unmatched: 1 });
+  await addTransaction(30);
+  expect(await match()).toEqual({ matched: 1, unmatched: 0, ambiguous: 0, none_expected: 0 });
+  expect(await differences()).toEqual([]);
+  expect(await stored()).toEqual(['txn_1 matched', 'txn_30 matched']);
+  expect(await match()).toMatchObject({ matched: 0, unmatched: 0 });
+});
+
+const CATALOGUE = {
+  catalogue: { connections: [{ id: 's', connector: 'stripe' }] },
+  connections: new Map([['s', { identity: 'stripe 1' }]]),
+};
+const alarms: string[] = [];
+const follow = async () => {
+  alarms.length = 0;
+  await followSettlement({
+    database,
+    openedCatalogue: () => CATALOGUE,
+    onSettlementAlarm: ({ subject, connectionId, paymentId, accountId }) =>
+      alarms.push([subject, connectionId, paymentId, accountId].join(' ')),
+  });
+  return alarms;
+};
+
+it('the service continues a matching that was interrupted, once its lease is over', async () => {
+  await importRows(charge(1), charge(2));
+  const leased = () => tables.query('SELECT leased_until > now() AS leased FROM settlement_progress');
+  await tables.query("UPDATE settlement_progress SET leased_until = now() + interval '1 minute'");
+  await follow();
+  expect([await leased(), await matches()]).toEqual([[{ leased: true }], []]);
+  await tables.query('UPDATE settlement_progress SET leased_until = now()');
+  await follow();
+  expect([await leased(), await matches()]).toEqual([
+    [{ leased: false }],
+    [expect.anything(), expect.anything()],
+  ]);
+  expect(await dueSettlement(database)).toEqual([]);
+});
+
+it('a matching that is stopped is continued, and an import that ends meanwhile is matched too', async () => {
+  await importRows(charge(1));
+  await matchSettlement(database, ACCOUNT, { stop: AbortSignal.abort() });
+  expect(await matches()).toEqual([]);
+  await tables.query('UPDATE settlement_progress SET leased_until = now()');
+  expect(await dueSettlement(database)).toEqual([
+    { identity: 'stripe 1', isMatchDue: true, alarms: undefined },
+  ]);
+  await follow();
+  await importRows(charge(2));
+  await follow();
+  expect(await matches()).toHaveLength(2);
+});
+
+it('a payment that a command found to be settled against the record raises its alarm once, at one replica', async () => {
+  await tables.query("UPDATE transaction SET status = 'DECLINED' WHERE id = $1", [id(1)]);
+  await importRows(charge(1), charge(2));
+  await match();
+  const raised = [`${id(1)} s ${id(1)} ${ACCOUNT_ONE}`];
+  expect(await follow()).toEqual(raised);
+  expect(await follow()).toEqual([]);
+  expect(await dueSettlement(database)).toEqual([]);
+  // Another amount is another alarm; a success in the meantime is none.
+  await importRows(charge(3, { 'payment_metadata[transaction_id]': id(1) }));
+  await match();
+  expect(await follow()).toEqual(raised);
+  await importRows(charge(4, { 'payment_metadata[transaction_id]': id(1) }));
+  await match();
+  await tables.query("UPDATE transaction SET status = 'SUCCEEDED', amount_minor_units = 3600 WHERE id = $1", [
+    id(1),
+  ]);
+  expect(await follow()).toEqual([]);
   expect(await differences()).toEqual([]);
 });

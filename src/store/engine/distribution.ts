@@ -32,6 +32,7 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   settlement_line: 'by account',
   settlement_match: 'by account',
   settlement_difference: 'by account',
+  settlement_progress: 'by account',
   notification: 'by account',
   webhook: 'by account',
   event: 'by account',

@@ -14,12 +14,14 @@ export type MatchedRow = {
   readonly status: string;
   readonly minorUnits: bigint;
   readonly currency: string;
+  readonly succeededAt: Date | undefined;
   readonly report: string;
   readonly kind: SettlementKind;
   readonly lineMinorUnits: bigint | undefined;
   readonly lineCurrency: string | undefined;
   readonly gross: bigint;
   readonly settlementCurrency: string;
+  readonly occurredAt: Date | undefined;
 };
 
 const MATCHED = {
@@ -27,7 +29,8 @@ const MATCHED = {
   text: `
     SELECT t.id, t.payment_id AS "paymentId", t.connection_id AS "connectionId", t.type, t.capture, t.status,
       t.amount_minor_units AS "minorUnits", t.currency, m.report, m.kind, m.amount_minor_units AS "lineMinorUnits",
-      m.currency AS "lineCurrency", m.gross, m.settlement_currency AS "settlementCurrency"
+      m.currency AS "lineCurrency", m.gross, m.settlement_currency AS "settlementCurrency",
+      t.succeeded_at AS "succeededAt", m.occurred_at AS "occurredAt"
     FROM settlement_match m JOIN transaction t ON t.account_id = $1 AND t.id = m.transaction_id
     WHERE m.account_id = $1 AND m.connection_identity = $2 AND m.transaction_id = ANY ($3::uuid[])`,
 };
@@ -89,7 +92,7 @@ const OPEN = {
       detail)
     SELECT $1, $2, * FROM unnest($3::text[], $4::text[], $5::text[], $6::uuid[], $7::text[])
     ON CONFLICT (account_id, connection_identity, kind, subject) DO UPDATE
-    SET detail = excluded.detail, ended_at = NULL, resolved_at = NULL, resolved_by = NULL
+    SET detail = excluded.detail, ended_at = NULL, resolved_at = NULL, resolved_by = NULL, alarmed_at = NULL
     WHERE d.detail <> excluded.detail OR d.ended_at IS NOT NULL`,
 };
 const END = {
@@ -189,6 +192,49 @@ export async function countDifferences(
     most,
     rows.reduce((sum, { n }) => sum + n, 0),
   );
+}
+
+const OPEN_SUBJECTS = {
+  name: 'open_settlement_difference_subjects',
+  text: `
+    SELECT account_id AS "accountId", subject FROM settlement_difference
+    WHERE ${IN_ACCOUNTS} connection_identity = $1 AND kind = ANY ($2::text[]) AND ended_at IS NULL
+    ORDER BY opened_at DESC, subject LIMIT $3::integer`,
+};
+
+/** Reads what differences of some kinds are about, the newest first. @param limit for each node. */
+export async function openSubjects(
+  database: Database,
+  identity: string,
+  kinds: readonly string[],
+  limit: number,
+): Promise<readonly { readonly accountId: string; readonly subject: string }[]> {
+  return searchAccounts(database, OPEN_SUBJECTS, [identity, kinds, limit]);
+}
+
+const TAKE_ALARMS = {
+  name: 'take_settlement_alarms',
+  text: `
+    UPDATE settlement_difference SET alarmed_at = now()
+    WHERE account_id = $1 AND connection_identity = $2 AND kind = $3 AND subject = ANY ($4::text[])
+      AND ended_at IS NULL AND resolved_at IS NULL AND alarmed_at IS NULL
+    RETURNING account_id AS "accountId", connection_id AS "connectionId", payment_id AS "paymentId", kind, subject,
+      detail`,
+};
+
+/** A difference whose alarm is to be raised. */
+export type DifferenceAlarm = FoundDifference & { readonly accountId: string };
+
+/** Takes the alarms of an account's unresolved differences that nobody has taken. */
+export async function takeAlarms(
+  database: Database,
+  accountId: string,
+  identity: string,
+  { kind, subjects }: { readonly kind: string; readonly subjects: readonly string[] },
+): Promise<DifferenceAlarm[]> {
+  const values = [accountId, identity, kind, subjects];
+  const { rows } = await database.query<Nullable<DifferenceAlarm>>(TAKE_ALARMS, values);
+  return rows.map((row) => withoutNulls<DifferenceAlarm>(row));
 }
 
 const DECIDE = `

@@ -2,6 +2,7 @@ import type { SettlementLine } from '#src/connectors/port/settlement-line.ts';
 import { type Database, queriesOf } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 import { type AuditedAction, recordAction } from './audit-log.ts';
+import { countImport } from './settlement-progress.ts';
 
 /** Minutes after which an import that wrote nothing counts as stopped. */
 export const STOPPED_MINUTES = 5;
@@ -148,6 +149,7 @@ export async function completeFile(
     const stored = (await run<{ n: number }>(COUNT, [NIL_UUID, file.id])).rows[0]?.n;
     if (stored !== lines.added) return false;
     await run(COMPLETE, [NIL_UUID, file.id, lines.added, lines.repeated]);
+    await countImport(run, file.connectionIdentity);
     await recordAction(queriesOf(run), audited);
     return true;
   }, TIMEOUT_MS);

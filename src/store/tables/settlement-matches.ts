@@ -22,23 +22,43 @@ export type OpenLine = {
   readonly payoutReference: string | undefined;
   readonly net: bigint;
   readonly settlementCurrency: string;
+  readonly occurredAt: Date | undefined;
+  /** The result of an earlier search; undefined if there was none. */
+  readonly result: string | undefined;
 };
 
-const NEXT = {
-  name: 'next_settlement_lines',
-  text: `
-    SELECT connection_identity AS "connectionIdentity", line_key AS key, line_number AS "lineNumber", kind,
+const LINE = `connection_identity AS "connectionIdentity", line_key AS key, line_number AS "lineNumber", kind,
       our_id AS "ourId", provider_reference AS "providerReference", parent_reference AS "parentReference",
       dispute_reference AS "disputeReference", amount_minor_units AS "minorUnits", currency,
       connection_id AS "connectionId", payout_reference AS "payoutReference", net,
-      settlement_currency AS "settlementCurrency"
-    FROM settlement_line WHERE account_id = $1 AND file_id = $2 AND result IS NULL
+      settlement_currency AS "settlementCurrency", occurred_at AS "occurredAt", result`;
+const NEXT = {
+  name: 'next_settlement_lines',
+  text: `
+    SELECT ${LINE} FROM settlement_line WHERE account_id = $1 AND file_id = $2 AND result IS NULL
     ORDER BY line_number LIMIT ${LINES_AT_ONCE}`,
 };
 
 /** Reads the next lines of a complete file whose transactions have not been searched. */
 export async function nextLines(database: Database, fileId: string): Promise<OpenLine[]> {
   const { rows } = await database.query<Nullable<OpenLine>>(NEXT, [NIL_UUID, fileId]);
+  return rows.map((row) => withoutNulls<OpenLine>(row));
+}
+
+const BY_KEY = {
+  name: 'settlement_lines_of_keys',
+  text: `
+    SELECT ${LINE} FROM settlement_line
+    WHERE account_id = $1 AND connection_identity = $2 AND line_key = ANY ($3::text[])`,
+};
+
+/** Reads lines of an account at a provider. */
+export async function linesByKey(
+  database: Database,
+  identity: string,
+  keys: readonly string[],
+): Promise<OpenLine[]> {
+  const { rows } = await database.query<Nullable<OpenLine>>(BY_KEY, [NIL_UUID, identity, keys]);
   return rows.map((row) => withoutNulls<OpenLine>(row));
 }
 
@@ -218,4 +238,44 @@ const UNMATCHED_FILES = {
 export async function unmatchedFiles(database: Database, identity: string): Promise<string[]> {
   const { rows } = await database.query<{ id: string; identity: string }>(UNMATCHED_FILES, [NIL_UUID]);
   return rows.filter((row) => row.identity === identity).map(({ id }) => id);
+}
+
+/** A success that no line settles. */
+export type UnsettledMovement = {
+  readonly id: string;
+  readonly paymentId: string;
+  readonly connectionId: string;
+  readonly type: string;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+  readonly succeededAt: Date;
+};
+
+const UNSETTLED = {
+  name: 'unsettled_movements',
+  text: `
+    SELECT t.id, t.payment_id AS "paymentId", t.connection_id AS "connectionId", t.type,
+      t.amount_minor_units AS "minorUnits", t.currency, t.succeeded_at AS "succeededAt"
+    FROM transaction t
+    WHERE t.account_id = $1 AND t.connection_identity = $2 AND t.succeeded_at > $3 AND t.succeeded_at <= $4
+      AND t.id > $5 AND t.status = 'SUCCEEDED' AND (t.type IN ('CAPTURE', 'REFUND') OR t.type = 'PURCHASE' AND t.capture)
+      AND NOT EXISTS (
+        SELECT 1 FROM settlement_match m
+        WHERE m.account_id = $1 AND m.transaction_id = t.id AND m.connection_identity = $2)
+    ORDER BY t.id LIMIT ${LINES_AT_ONCE}`,
+};
+
+/**
+ * Reads an account's successes within a time that no line settles, a page of LINES_AT_ONCE.
+ *
+ * @param page.after the last id of the page before.
+ */
+export async function unsettledMovements(
+  database: Database,
+  accountId: string,
+  identity: string,
+  page: { readonly from: Date; readonly until: Date; readonly after: string },
+): Promise<UnsettledMovement[]> {
+  const values = [accountId, identity, page.from, page.until, page.after];
+  return (await database.query<UnsettledMovement>(UNSETTLED, values)).rows;
 }
