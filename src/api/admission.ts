@@ -44,6 +44,8 @@ export type Admission = {
    * @returns the call's ticket, or undefined if the service can accept no call now.
    */
   admit(arrival: Arrival): Ticket | undefined;
+  /** Takes the place of the process's only larger body, for a form. @returns undefined if another body has it. */
+  takeLarge(): Release | undefined;
   /** Runs a wait that uses no CPU time. Meanwhile, the call does not count as working. */
   pauseWork<T>(wait: () => Promise<T>): Promise<T>;
   counts(): { readonly receiving: number; readonly inFlight: number; readonly atWork: number };
@@ -157,6 +159,7 @@ export function createAdmission(limits: AdmissionLimits): Admission {
       else return ticket(arrival);
       return undefined;
     },
+    takeLarge: () => large.take(),
     pauseWork: work.pause,
     counts: () => ({ receiving: receiving.count(), inFlight: inFlight.count(), atWork: atWork.count() }),
   };

@@ -6,8 +6,8 @@ import { ServiceError } from '#src/service-error.ts';
 /** Limit on the size of a body, as sent and after decompression. */
 export const BODY_LIMIT_BYTES = 256 * 1024;
 
-/** Limit on the size of an operator's body, which may be a whole catalogue. */
-const LARGE_BODY_BYTES = 16 * 1024 * 1024;
+/** Limit on the size of an operator's body, which may be a whole catalogue, or a provider's report. */
+export const LARGE_BODY_BYTES = 16 * 1024 * 1024;
 
 /**
  * The largest message that clients of gRPC accept, unless they are told otherwise; and what the listener holds for a
@@ -50,9 +50,13 @@ export function bodyLimitOf<Call>(
  * @throws ServiceError SERVICE_UNAVAILABLE if it may be large, and there is no room.
  */
 export function admitBody<Call>(limit: BodyLimit<Call>, request: FastifyRequest, call: Call): void {
+  if (mayBeLarge(request)) limit.admitLarge(call);
+}
+
+/** Reports whether a body may have more than BODY_LIMIT_BYTES. */
+export function mayBeLarge({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
   // Without a length, any length may follow.
-  const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
-  if (length > BODY_LIMIT_BYTES) limit.admitLarge(call);
+  return Number(headers['content-length'] ?? Number.POSITIVE_INFINITY) > BODY_LIMIT_BYTES;
 }
 
 /** Checks the size of a response over an rpc protocol. @throws ServiceError NOT_SUPPORTED that says how to get it. */
@@ -68,5 +72,8 @@ export function requireSendable(
 
 /** Returns the refusal of a request. @param what its body, and the measure: `the body is larger`. */
 export function tooLarge(what: string): ServiceError {
-  return new ServiceError('REQUEST_TOO_LARGE', `${what} than 256 KiB (a change of the catalogue: 16 MiB)`);
+  return new ServiceError(
+    'REQUEST_TOO_LARGE',
+    `${what} than 256 KiB (a change of the catalogue, or a settlement report: 16 MiB)`,
+  );
 }

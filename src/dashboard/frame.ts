@@ -46,6 +46,7 @@ const SECTIONS = [
   ['/figures', 'Figures'],
   ['/payments', 'Payments'],
   ['/disputes', 'Disputes'],
+  ['/settlement', 'Settlement'],
   ['/export', 'Export'],
   ['/catalogue', 'Catalogue'],
   ['/route', 'Route'],

@@ -32,10 +32,13 @@ import { ASSETS, DASHBOARD, FRAME_HEADERS, missingNodes } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
 import { act, deliverAgain, type PaymentPageDeps, paymentById, paymentPage } from './payment-actions.ts';
 import { payerPage, paymentsPage, type SearchDeps } from './payments-page.ts';
+import { payoutPage } from './payout-page.ts';
 import { previewOfButton, publishPreviewed } from './preview-page.ts';
 import { ROUTE_EDITOR } from './route-editor.ts';
 import { explainedRoute, type RoutePageDeps, routeForm } from './route-page.ts';
 import { createSessions, type OperatorKeys, type Sessions } from './session.ts';
+import { admitReport, decide, type ImportDeps, importReport } from './settlement-actions.ts';
+import { openDifferences, settlementPage } from './settlement-page.ts';
 import { nextOf, signInPage } from './sign-in-page.ts';
 import { TYPE_EDITOR } from './type-editor.ts';
 import { comparePage, versionPage, versionsPage } from './versions-page.ts';
@@ -63,6 +66,7 @@ export type DashboardDeps = PaymentPageDeps &
   SearchDeps &
   ExportPageDeps &
   ConfigurationPageDeps &
+  ImportDeps &
   AddressShare & {
     readonly keys: OperatorKeys;
     /** true if browsers reach the service only over HTTPS. */
@@ -117,6 +121,13 @@ function mountVisits(pages: ReturnType<typeof visits>, deps: DashboardDeps): voi
   pages.get('/disputes', () => disputesPage(deps.database));
   pages.get('/disputes/:account/:dispute', (visit) => disputePage(deps.database, visit));
   pages.post('/disputes/:account/:dispute/note', 'operate', (visit) => saveNote(deps.database, visit));
+  pages.get('/settlement', (visit) => settlementPage(deps, visit));
+  pages.get('/settlement/payout', (visit) => payoutPage(deps.database, visit));
+  for (const decision of ['resolve', 'reopen'] as const) {
+    pages.post(`/settlement/${decision}`, 'operate', (visit) => decide(deps, visit, decision));
+  }
+  const admit = (request: FastifyRequest) => admitReport(deps, request);
+  pages.upload('/settlement/import', admit, (visit) => importReport(deps, visit));
   const routes = { ...deps, catalogue: () => deps.opened().catalogue };
   pages.get('/route', (visit) => routeForm(routes, visit));
   pages.post('/route', 'read', (visit) => explainedRoute(routes, visit));
@@ -237,16 +248,18 @@ const MAX_OPEN_SHOWN = 10;
 const MAX_COUNTED = 10_000;
 
 async function overview({ database, opened, connections }: DashboardDeps): Promise<Page> {
-  const [recent, records, openAttempts, open, webhooks, pending, disputes, accounts] = await Promise.all([
-    countRecentAttempts(database),
-    listRecentRecords(database),
-    listOldestOpenAttempts(database, MAX_OPEN_SHOWN),
-    countOpenAttempts(database, MAX_COUNTED),
-    listTroubledWebhooks(database, MAX_OPEN_SHOWN),
-    countPendingDeliveries(database, MAX_COUNTED + 1),
-    openDisputes(database),
-    listAccountNames(database, 2),
-  ]);
+  const [recent, records, openAttempts, open, webhooks, pending, disputes, differences, accounts] =
+    await Promise.all([
+      countRecentAttempts(database),
+      listRecentRecords(database),
+      listOldestOpenAttempts(database, MAX_OPEN_SHOWN),
+      countOpenAttempts(database, MAX_COUNTED),
+      listTroubledWebhooks(database, MAX_OPEN_SHOWN),
+      countPendingDeliveries(database, MAX_COUNTED + 1),
+      openDisputes(database),
+      openDifferences(database),
+      listAccountNames(database, 2),
+    ]);
   const { catalogue, health } = opened();
   const circuits = catalogue.connections.flatMap(({ id, name }) => {
     const known = health.get(id);
@@ -264,6 +277,7 @@ async function overview({ database, opened, connections }: DashboardDeps): Promi
     unaskable: unaskableOf(open, connections()),
     webhooks,
     disputes,
+    differences,
     pending: { count: Math.min(pending, MAX_COUNTED), isMore: pending > MAX_COUNTED },
     missing: missingNodes(database),
     now: new Date(),

@@ -12,6 +12,8 @@ import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { groupOf, MAX_OPEN_DISPUTES } from './disputes-page.ts';
 import { DASHBOARD } from './frame.ts';
 import { addressOf, type Search } from './search-form.ts';
+import { settlementAddress } from './settlement-filter.ts';
+import { MAX_COUNTED_DIFFERENCES, type OpenDifferences } from './settlement-page.ts';
 import { badge, count, duration, percent, shortened, time } from './show.ts';
 import { stateOf, webhookAddress } from './webhook-page.ts';
 
@@ -29,6 +31,7 @@ export type Overview = {
   readonly webhooks: readonly TroubledWebhook[];
   /** Open disputes, at most MAX_OPEN_DISPUTES. */
   readonly disputes: readonly Pick<StoredDispute, 'status' | 'respondBy'>[];
+  readonly differences: OpenDifferences;
   /** Number of deliveries still due; `isMore` is true if there are more than `count`. */
   readonly pending: { readonly count: number; readonly isMore: boolean };
   /** Says which accounts are missing, because their database node does not work. */
@@ -77,6 +80,7 @@ ${tile('Approved', linked(percent(all.approved, decided(all)), link({ status: 'S
 ${tile('Unknown outcomes', linked(count(open.count), addressOf({ unknown: '1' })), open.count > 0 ? `oldest ${duration(open.oldestS)}` : 'none open', open.count > 0 ? 'open' : '')}
 ${tile('Circuits open', String(broken.length), `of ${circuits.length} guarded`, broken.length > 0 ? 'bad' : '')}
 ${disputeTile(overview)}
+${differenceTile(overview)}
 ${tile('Webhooks to deliver', `${count(overview.pending.count)}${overview.pending.isMore ? '+' : ''}`, 'waiting or due for a retry')}
 </div>
 <div class="columns">
@@ -108,9 +112,13 @@ function linked(text: string, address: string): Html {
   return html`<a href="${address}">${text}</a>`;
 }
 
-function alarms({ missing, unaskable, webhooks }: Overview, broken: Overview['circuits']): Html {
+function alarms({ missing, unaskable, webhooks, differences }: Overview, broken: Overview['circuits']): Html {
+  const { againstRecord } = differences;
   const told = [
     ...missing,
+    ...(againstRecord > 0
+      ? [`Payments that providers settled, and that are not successful here: ${count(againstRecord)}`]
+      : []),
     ...broken.map(
       ({ id, state }) =>
         `Connection ${id} is ${state === 'OPEN' ? 'paused: its circuit is open' : 'being tried again'}`,
@@ -140,6 +148,20 @@ function disputeTile({ disputes, now }: Overview): Html {
   const isMore = disputes.length === MAX_OPEN_DISPUTES;
   const tone = overdue + unknown > 0 ? 'bad' : soon > 0 ? 'open' : '';
   return tile('Disputes to answer', `${count(due)}${isMore ? '+' : ''}`, more, tone);
+}
+
+/** Counts the differences between providers' reports and the record. */
+function differenceTile({ differences: { open, againstRecord } }: Overview): Html {
+  const isMore = open === MAX_COUNTED_DIFFERENCES ? '+' : '';
+  const told =
+    againstRecord > 0 ? `${count(againstRecord)} settled against the record` : 'in providers’ reports';
+  const more = html`<a href="${settlementAddress({})}">${told}</a>`;
+  return tile(
+    'Differences',
+    `${count(open)}${isMore}`,
+    more,
+    againstRecord > 0 ? 'bad' : open > 0 ? 'open' : '',
+  );
 }
 
 function tile(name: string, value: string | Html, more: string | Html, tone = ''): Html {

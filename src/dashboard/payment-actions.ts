@@ -34,6 +34,7 @@ import type { ExplainPayment } from './explain-payment.ts';
 import { DASHBOARD, notice } from './frame.ts';
 import { type Action, keyNote, type Refused } from './payment-forms.ts';
 import { paymentContent } from './payment-page.ts';
+import { readPaymentSettlement } from './settled-payment.ts';
 import { money, shortened } from './show.ts';
 import type { Page, Reply, Visit } from './visit.ts';
 
@@ -125,6 +126,7 @@ async function show(
         undefined,
         MAX_DISPUTES,
       ),
+      settlement: await readPaymentSettlement(database, accountId, paymentId),
     },
     message(payment),
   );

@@ -29,6 +29,7 @@ import { DASHBOARD } from './frame.ts';
 import { actionForms, keyNote, type Refused } from './payment-forms.ts';
 import { categoryOf, methodOf } from './payments-page.ts';
 import type { Session } from './session.ts';
+import { type PaymentSettlement, settledPayment } from './settled-payment.ts';
 import { badge, facts, money, shortened, time } from './show.ts';
 import { shownToPayer } from './shown-to-payer.ts';
 import { attemptsOf, webhookAddress } from './webhook-page.ts';
@@ -42,6 +43,7 @@ type PaymentView = {
   readonly session: Session;
   readonly refused: Refused | undefined;
   readonly disputes: readonly StoredDispute[];
+  readonly settlement: PaymentSettlement;
 };
 
 /** Limit on the rows of metadata shown. */
@@ -72,6 +74,7 @@ ${facts([
 ])}</div>
 <div class="split"><div>
 <section class="card"><h2>Timeline <span class="quiet">in UTC</span></h2>${timeline(view)}</section>
+${settledPayment(view.settlement, view.story.transactions)}
 <section class="card"><h2>Why this route</h2>${why(view)}</section>
 </div><div>
 ${actionForms(view)}

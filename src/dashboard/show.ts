@@ -18,6 +18,9 @@ const TONES: Readonly<Record<string, Tone>> = {
   applied: 'good',
   WON: 'good',
   LOST: 'bad',
+  BALANCED: 'good',
+  UNBALANCED: 'bad',
+  status_differs: 'bad',
   NEEDS_RESPONSE: 'bad',
   UNKNOWN: 'bad',
   UNDER_REVIEW: 'open',
@@ -111,4 +114,9 @@ export function percent(part: number, whole: number): string {
 /** Renders an option of a select element. @param chosen the selected value. */
 export function option(value: string, name: string, chosen: string): Html {
   return html`<option value="${value}"${value === chosen ? html` selected` : undefined}>${name}</option>`;
+}
+
+/** Renders a number in a table whose rows are stacked on a phone, with the name of its column there. */
+export function numberCell(column: string, text: string | Html): Html {
+  return html`<td class="number"><span class="narrow">${column} </span>${text}</td>`;
 }

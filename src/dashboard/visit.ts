@@ -1,10 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { LARGE_BODY_BYTES } from '#src/api/body-limit.ts';
 import type { ClientAddress } from '#src/api/client-address.ts';
 import { toServiceError } from '#src/api/errors.ts';
 import { ServiceError } from '#src/service-error.ts';
+import type { Release } from '#src/slots.ts';
 import { type Html, html } from '#src/web/html.ts';
 import { DASHBOARD, FRAME_HEADERS, framed } from './frame.ts';
 import { isFormToken, type Role, type Session, type Sessions } from './session.ts';
+import { readUploadedForm, type UploadedFile, UploadedForm } from './uploaded-form.ts';
 
 /** A request by a signed-in operator. */
 export type Visit = {
@@ -17,6 +20,8 @@ export type Visit = {
   readonly form: (name: string) => string;
   /** A form field in full, with the line ends of this system; only the form's limit limits it. */
   readonly whole: (name: string) => string;
+  /** The file that the form sends; undefined if nobody chose one. */
+  readonly file: UploadedFile | undefined;
 };
 
 /** A page's own content; `framed` adds the frame. */
@@ -69,6 +74,11 @@ export function preparePages(scope: FastifyInstance): void {
     { parseAs: 'string', bodyLimit: FORM_LIMIT_BYTES },
     (_request, body, done) => done(null, new URLSearchParams(body as string)),
   );
+  const read = (request: FastifyRequest, body: Buffer) =>
+    readUploadedForm(body, request.headers['content-type'] ?? '');
+  // Only routes of uploads allow larger bodies.
+  const options = { parseAs: 'buffer', bodyLimit: FORM_LIMIT_BYTES } as const;
+  scope.addContentTypeParser('multipart/form-data', options, read);
   scope.addHook('onRequest', async (request) => {
     if (request.method === 'POST') requireSameOrigin(request);
   });
@@ -156,20 +166,57 @@ export function visits(
     /** Mounts the target of a form. @param role the role that the operator needs. */
     post(path: string, role: Role, handle: (visit: Visit) => Promise<Reply>, bodyLimit?: number): void {
       const allowed = async (visit: Visit) => {
-        if (!isFormToken(visit.session, visit.form('form_token'))) {
-          throw new ServiceError(
-            'AUTHORIZATION_REQUIRED',
-            'the form belongs to another session; nothing was done; open the page again',
-          );
-        }
-        if (role === 'operate' && visit.session.role !== 'operate') {
-          throw new ServiceError('AUTHORIZATION_REQUIRED', 'this key is read-only; nothing was sent');
-        }
+        requireOwnForm(visit);
+        requireRole(visit.session, role);
         return handle(visit);
       };
       scope.post(DASHBOARD + path, { onRequest: open, ...(bodyLimit && { bodyLimit }) }, respond(allowed));
     },
+    /**
+     * Mounts the target of a form with a file, for operators who may act.
+     *
+     * @param admit called before the body is read. @throws ServiceError if there is no room for it.
+     * @param handle its end is that of the body.
+     */
+    upload(path: string, admit: AdmitUpload, handle: (visit: Visit) => Promise<Reply>): void {
+      const releases = new WeakMap<FastifyRequest, Release>();
+      const admitted = async (request: FastifyRequest, reply: FastifyReply) => {
+        const session = opened.get(request);
+        if (session) requireRole(session, 'operate');
+        const release = admit(request);
+        releases.set(request, release);
+        // The body may never arrive.
+        reply.raw.once('close', () => request.body === undefined && release());
+      };
+      const allowed = async (visit: Visit) => {
+        requireOwnForm(visit);
+        return handle(visit);
+      };
+      const respondTo = respond(allowed);
+      scope.post(
+        DASHBOARD + path,
+        { onRequest: [open, admitted], bodyLimit: LARGE_BODY_BYTES },
+        (request: FastifyRequest, reply: FastifyReply) =>
+          respondTo(request, reply).finally(releases.get(request)),
+      );
+    },
   };
+}
+
+/** Admits a body that may be large. @returns the function that gives its room back. */
+export type AdmitUpload = (request: FastifyRequest) => Release;
+
+/** @throws ServiceError AUTHORIZATION_REQUIRED if a form has the token of no session, or of another one. */
+function requireOwnForm(visit: Visit): void {
+  if (isFormToken(visit.session, visit.form('form_token'))) return;
+  const message = 'the form belongs to another session; nothing was done; open the page again';
+  throw new ServiceError('AUTHORIZATION_REQUIRED', message);
+}
+
+/** @throws ServiceError AUTHORIZATION_REQUIRED if the operator may only read. */
+function requireRole(session: Session, role: Role): void {
+  if (role === 'read' || session.role === 'operate') return;
+  throw new ServiceError('AUTHORIZATION_REQUIRED', 'this key is read-only; nothing was sent');
 }
 
 /** Sends a page. */
@@ -181,9 +228,13 @@ export function sendPage(reply: FastifyReply, page: Page, session: Session | und
     .send(framed({ ...page, session }));
 }
 
-/** Returns the URL of the page that contains a form: for an action, the page of its payment, webhook, dispute or catalogue. */
+/** Returns the URL of the page that contains a form: for an action, the page of its payment, webhook, dispute, catalogue or settlement. */
 function pageOfForm(url: string): string {
-  return /^[^?]*\/(?:(?:payments|webhooks|disputes)\/[^/?]+\/[^/?]+|catalogue(?=\/))/.exec(url)?.[0] ?? url;
+  return (
+    /^[^?]*\/(?:(?:payments|webhooks|disputes)\/[^/?]+\/[^/?]+|(?:catalogue|settlement)(?=\/))/.exec(
+      url,
+    )?.[0] ?? url
+  );
 }
 
 function comeIn(url: string): Html {
@@ -196,8 +247,11 @@ function visitOf(request: FastifyRequest, session: Session, address: string): Vi
     typeof value === 'string' ? value.slice(0, MAX_VALUE_LENGTH).replaceAll('\0', '').trim() : '';
   const params = request.params as Record<string, unknown>;
   const query = request.query as Record<string, unknown>;
-  const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+  const { body } = request;
+  const uploaded = body instanceof UploadedForm ? body : undefined;
+  const form = body instanceof URLSearchParams ? body : (uploaded?.fields ?? new URLSearchParams());
   return {
+    file: uploaded?.file,
     session,
     actor: `${session.actor} from ${address}`,
     part: (name) => text(params[name]),

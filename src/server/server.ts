@@ -224,6 +224,7 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
       operators,
       inFlight,
       sendExport,
+      takeLarge: routed.admission.takeLarge,
       ...share,
     };
     mountDashboard(app, dashboardDeps(config, given));
@@ -306,7 +307,7 @@ export async function listen(app: FastifyInstance, { host, port, tls }: Config):
 /** Dependencies that the caller provides; the others follow from them. */
 type Given = Pick<
   DashboardDeps,
-  'webhooks' | 'configuration' | 'operators' | 'sendExport' | keyof AddressShare
+  'webhooks' | 'configuration' | 'operators' | 'sendExport' | 'takeLarge' | keyof AddressShare
 > & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;

@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
@@ -21,6 +23,7 @@ import {
 import { onService, server, tables } from '../support/on-service.ts';
 import type { InPage } from '../support/payer.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { payoutLine, reportLine, sandboxReport, uploadReport } from '../support/settlement-reports.ts';
 import { type Site, startSite } from '../support/site.ts';
 
 let browser: Browser;
@@ -56,6 +59,27 @@ async function deliveredWebhook(): Promise<string> {
   const { id } = await merchant.call('/v1/webhooks', { url: elsewhere.url, events: ['payment.refund'] });
   await merchant.call(`/v1/webhooks/${id}/test`, {});
   return `/webhooks/${ACCOUNT_ONE}/${id}`;
+}
+
+/** Imports a report with differences. @returns the paths of the differences, of its payout and of a payment in it. */
+async function settled(text = 'x'): Promise<string[]> {
+  const [good, short] = [await merchant.pay(), await merchant.pay()];
+  const payout = `po_${good.id}`;
+  const { status } = await uploadReport(
+    server,
+    operator,
+    sandboxReport(
+      reportLine(good.transactions.id, { payout }),
+      reportLine(short.transactions.id, { payout, amount: '9.00', gross: '9.00', net: '8.50' }),
+      reportLine('', { payout, operation: text.replaceAll('"', '') }),
+      payoutLine('-1234567.89', { payout }),
+    ),
+    { name: `${text}.csv` },
+  );
+  expect(status).toBe(303);
+  const page = (await (await operator.get('/settlement')).text()).replaceAll('&#38;', '&');
+  const address = page.match(/\/settlement\/payout\?[^"]+/g)?.find((one) => one.includes(payout)) ?? '';
+  return ['/settlement', '/settlement?state=resolved', address, pathOf(good)];
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the JSON record that a merchant gets.
@@ -170,6 +194,9 @@ describe('hostile text in the browser', () => {
     await fillRecord(pix.id, `https://x/${HOSTILE}`);
     await operator.post(`${pathOf(paid)}/refund`, { amount: HOSTILE, key: HOSTILE, reason: HOSTILE });
 
+    const settlement = await settled(HOSTILE);
+    await tables.query('UPDATE settlement_difference SET note = $1, resolved_by = $1', [HOSTILE]);
+    await tables.query('UPDATE settlement_line SET raw_kind = $1, provider_reference = $1', [HOSTILE]);
     const requested: string[] = [];
     await fresh(async (page) => {
       page.on('request', (request) => {
@@ -194,6 +221,9 @@ describe('hostile text in the browser', () => {
         search,
         `/audit?account=${ACCOUNT_ONE}`,
         `${pathOf(paid)}?did=${HOSTILE}`,
+        ...settlement,
+        `/settlement?${new URLSearchParams({ connection: HOSTILE, kind: HOSTILE, did: HOSTILE, before: HOSTILE })}`,
+        `/settlement/payout?${new URLSearchParams({ at: HOSTILE, payout: HOSTILE, after: HOSTILE })}`,
       ]) {
         const response = await page.goto(`${server.url}/dashboard${path}`);
         const text = (await response?.text()) ?? '';
@@ -221,10 +251,42 @@ async function fillRecord(id: string, text: string): Promise<void> {
   await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(record), id]);
 }
 
+describe('a report in the browser', () => {
+  it('without scripts, a report is chosen, imported, and its difference resolved', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'payments-report-'));
+    const report = join(directory, 'of-a-browser.csv');
+    writeFileSync(report, sandboxReport(reportLine('', { operation: 'ch_of_a_browser', payout: '' })));
+    await fresh(async (page) => {
+      await page.setJavaScriptEnabled(false);
+      await enter(page, server, SANDBOX_OPERATOR_KEY);
+      await page.goto(`${server.url}/dashboard/settlement`);
+      await page.select('#report-of', 'sandbox-one');
+      const [chooser] = await Promise.all([page.waitForFileChooser(), page.click('#report')]);
+      await chooser.accept([report]);
+      await press(page, 'Import');
+      expect(await page.$eval('[role=status]', (one) => one.textContent)).toContain(
+        'Imported of-a-browser.csv: 1 new, 0 repeated',
+      );
+      const row = "xpath/.//tr[contains(., 'ch_of_a_browser')]";
+      const found = async () => (await page.$$(row)).length;
+      expect(await found()).toBe(1);
+      await (await page.$(`${row}//summary`))?.click();
+      await (await page.$(`${row}//textarea`))?.type('it was a test');
+      const button = await page.$(`${row}//button`);
+      await Promise.all([page.waitForNavigation(), button?.click()]);
+      expect(await found()).toBe(0);
+      await page.goto(`${server.url}/dashboard/settlement?state=resolved`);
+      expect(await page.$eval('main', (main) => main.textContent)).toContain('it was a test');
+    });
+    rmSync(directory, { recursive: true });
+  });
+});
+
 it('axe finds no fault on any page, in light and dark, on a desktop and on a phone', async () => {
   const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   const [held, webhookPath] = [await merchant.authorize(), await deliveredWebhook()];
   const pix = await merchant.payByPix();
+  const settlement = await settled();
   await fresh(async (page) => {
     await enter(page, server, SANDBOX_OPERATOR_KEY);
     for (const [scheme, width] of [
@@ -238,6 +300,7 @@ it('axe finds no fault on any page, in light and dark, on a desktop and on a pho
         pathOf(held),
         pathOf(pix),
         webhookPath,
+        ...settlement,
         '/payments?text=nothing',
         '/payments?page=wrong',
         '/payments/x/y',
@@ -262,10 +325,13 @@ it('only figures scroll sideways on a phone of 360 px, and no field cuts off its
   await operator.post(`${pathOf(held)}/capture`, { amount: '6.00', key: 'of-a-phone' });
   const webhookPath = await deliveredWebhook();
   const pix = await merchant.payByPix();
+  const settlement = await settled();
   await fresh(async (page) => {
     await page.setViewport({ width: 360, height: 700 });
     await enter(page, server, SANDBOX_OPERATOR_KEY);
-    for (const path of [...PAGES, pathOf(held), pathOf(pix), webhookPath, `/audit?account=${ACCOUNT_ONE}`]) {
+    for (const path of [
+      ...[...PAGES, ...settlement, pathOf(held), pathOf(pix), webhookPath, `/audit?account=${ACCOUNT_ONE}`],
+    ]) {
       await page.goto(`${server.url}/dashboard${path}`);
       const cut = await page.$$eval('body *', (all) =>
         all

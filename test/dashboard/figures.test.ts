@@ -30,7 +30,14 @@ const QUIET: Overview = {
     missing: [],
     unaskable: [],
   },
-  ...{ disputes: [], webhooks: [], pending: { count: 0, isMore: false }, now: new Date(0), account: '' },
+  ...{
+    disputes: [],
+    differences: { open: 0, againstRecord: 0 },
+    webhooks: [],
+    pending: { count: 0, isMore: false },
+    now: new Date(0),
+    account: '',
+  },
 };
 
 /** Returns the cells of the table under a heading of the overview. */

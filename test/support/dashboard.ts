@@ -130,7 +130,7 @@ export const pathOf = ({ id }: { id: string }): string => `/payments/${ACCOUNT_O
 
 /** The dashboard's pages that need no payment. */
 export const PAGES = [
-  ...['', '/figures', '/payments', '/disputes', '/export', '/catalogue', '/route', '/audit'],
+  ...['', '/figures', '/payments', '/disputes', '/settlement', '/export', '/catalogue', '/route', '/audit'],
   ...['/catalogue/versions', '/catalogue/versions/1', '/catalogue/compare?from=1&to=1'],
   ...['/catalogue/route', '/catalogue/route?id=4', '/catalogue/type', '/catalogue/type?id=CARD'],
   ...['/catalogue/connection', '/catalogue/connection?id=guarded-one'],

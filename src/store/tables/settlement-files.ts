@@ -191,3 +191,49 @@ export async function deleteStoppedFiles(database: Database, own?: string): Prom
     }
   }
 }
+
+/** An imported file. */
+export type ImportedFile = Omit<NewSettlementFile, 'sha256'> & {
+  readonly newLines: number;
+  readonly repeatedLines: number;
+  readonly completedAt: Date;
+};
+
+const LIST = {
+  name: 'list_settlement_files',
+  text: `
+    SELECT id, connection_id AS "connectionId", connection_identity AS "connectionIdentity", name, bytes, actor,
+      new_lines AS "newLines", repeated_lines AS "repeatedLines", completed_at AS "completedAt"
+    FROM settlement_file
+    WHERE account_id = $1 AND completed_at IS NOT NULL AND ($2::text IS NULL OR connection_id = $2)
+      AND ($3::uuid IS NULL OR id < $3)
+    ORDER BY id DESC LIMIT $4::integer`,
+};
+
+/**
+ * Lists imported files, newest first.
+ *
+ * @param filter.connectionId undefined for every connection.
+ * @param filter.before the file after which the page begins; undefined for the first page.
+ */
+export async function listFiles(
+  database: Database,
+  filter: { readonly connectionId?: string | undefined; readonly before?: string | undefined },
+  limit: number,
+): Promise<ImportedFile[]> {
+  const values = [NIL_UUID, filter.connectionId ?? null, filter.before ?? null, limit];
+  return (await database.query<ImportedFile>(LIST, values)).rows;
+}
+
+const RESULTS = {
+  name: 'count_settlement_results',
+  text: `
+    SELECT coalesce(result, 'not searched') AS result, count(*)::integer AS lines FROM settlement_line
+    WHERE account_id = $1 AND file_id = $2 GROUP BY 1`,
+};
+
+/** Counts the lines of a file by the result of the search for their transactions. */
+export async function countResults(database: Database, fileId: string): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await database.query<{ result: string; lines: number }>(RESULTS, [NIL_UUID, fileId]);
+  return new Map(rows.map(({ result, lines }) => [result, lines]));
+}

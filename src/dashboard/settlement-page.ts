@@ -1,0 +1,143 @@
+import { DIFFERENCE_KINDS } from '#src/settlement/find-differences.ts';
+import { importableConnections, type SettledCatalogue } from '#src/settlement/settled-connection.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import {
+  countDifferences,
+  listDifferences,
+  type StoredDifference,
+} from '#src/store/tables/settlement-differences.ts';
+import { countResults, type ImportedFile, listFiles } from '#src/store/tables/settlement-files.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { differenceTable } from './difference-table.ts';
+import { DASHBOARD, missingNodes, notice } from './frame.ts';
+import { payoutForm } from './payout-page.ts';
+import { type SettlementFilter, STATES, settlementAddress, settlementFilter } from './settlement-filter.ts';
+import { count, option, shortened, time } from './show.ts';
+import type { Page, Visit } from './visit.ts';
+
+/** Dependencies of the settlement's pages. */
+export type SettlementPageDeps = {
+  readonly database: Database;
+  readonly opened: () => SettledCatalogue;
+};
+
+/** Maximum number of differences on a page, and of files. */
+const MAX_DIFFERENCES = 200;
+const MAX_FILES = 20;
+/** Maximum number of differences that are counted. */
+export const MAX_COUNTED_DIFFERENCES = 10_000;
+
+/** Unresolved differences of all connections, up to MAX_COUNTED_DIFFERENCES. */
+export type OpenDifferences = { readonly open: number; readonly againstRecord: number };
+
+/** Counts the unresolved differences, and those of payments that were settled against the record. */
+export async function openDifferences(database: Database): Promise<OpenDifferences> {
+  const [open, againstRecord] = await Promise.all([
+    countDifferences(database, null, MAX_COUNTED_DIFFERENCES),
+    countDifferences(database, 'status_differs', MAX_COUNTED_DIFFERENCES),
+  ]);
+  return { open, againstRecord };
+}
+
+/** The page of what providers' reports say differently from the record, and of the imported reports. */
+export async function settlementPage(deps: SettlementPageDeps, visit: Visit, refused?: Html): Promise<Page> {
+  const { database } = deps;
+  const filter = settlementFilter(visit);
+  const before = visit.query('before');
+  const connectionId = filter.connection || undefined;
+  const [found, files, { open, againstRecord }] = await Promise.all([
+    listDifferences(
+      database,
+      { connectionId, kind: filter.kind || undefined, isResolved: filter.state === 'resolved' },
+      MAX_DIFFERENCES + 1,
+    ),
+    listFiles(database, { connectionId, before: isUuid(before) ? before : undefined }, MAX_FILES + 1),
+    openDifferences(database),
+  ]);
+  const connections = importableConnections(deps.opened());
+  const content = html`<div class="heading"><h1>Settlement</h1><p class="quiet">What providers’ reports say differently from the record. ${countText(open)} open.</p></div>
+${refused ?? (await doneNotice(database, visit, files))}
+${missingNodes(database).map((text) => notice('refused', text))}
+${againstRecord > 0 ? alarm(againstRecord) : NOTHING}
+${filterForm(filter, connections)}
+${differences(found, filter, visit)}
+${uploadForm(visit, connections)}
+${payoutForm(files.slice(0, MAX_FILES))}
+${fileTable(files, filter)}`;
+  return { title: 'Settlement', section: '/settlement', content, ...(refused && { status: 400 }) };
+}
+
+const DONE: Readonly<Record<string, string>> = {
+  again: 'This file was imported before, so nothing changed.',
+  resolve: 'The difference is resolved.',
+  reopen: 'The difference is open again.',
+};
+
+async function doneNotice(
+  database: Database,
+  { query }: Visit,
+  files: readonly ImportedFile[],
+): Promise<Html> {
+  const did = query('did');
+  const file = files.find(({ id }) => id === query('file'));
+  if (did === 'import' && file)
+    return notice('done', importedText(file, await countResults(database, file.id)));
+  const text = Object.hasOwn(DONE, did) ? DONE[did] : undefined;
+  return text === undefined ? NOTHING : notice('done', text);
+}
+
+function importedText({ name, newLines, repeatedLines }: ImportedFile, results: ReadonlyMap<string, number>) {
+  const of = (result: string) => count(results.get(result) ?? 0);
+  return `Imported ${shortened(name, 120)}: ${count(newLines)} new, ${count(repeatedLines)} repeated; of the new lines, ${of('matched')} matched, ${of('unmatched')} of unknown payments, ${of('ambiguous')} ambiguous.`;
+}
+
+function countText(n: number): string {
+  return n < MAX_COUNTED_DIFFERENCES ? count(n) : `${count(MAX_COUNTED_DIFFERENCES)} or more`;
+}
+
+function alarm(n: number): Html {
+  const link = html`<a href="${settlementAddress({ kind: 'status_differs' })}">Look at them first</a>`;
+  return html`<p class="notice refused" role="alert">Providers settled payments that are not successful here: ${countText(n)}. ${link}.</p>`;
+}
+
+function filterForm(filter: SettlementFilter, connections: readonly string[]): Html {
+  const known = [...new Set([...connections, filter.connection].filter(Boolean))];
+  return html`<form class="card filters" method="get" action="${DASHBOARD}/settlement">
+<div><label for="connection">Connection</label><select id="connection" name="connection">${option('', 'All', filter.connection)}${known.map((id) => option(id, shortened(id, 60), filter.connection))}</select></div>
+<div><label for="kind">Difference</label><select id="kind" name="kind">${option('', 'All', filter.kind)}${DIFFERENCE_KINDS.map((kind) => option(kind, kind.replaceAll('_', ' '), filter.kind))}</select></div>
+<div><label for="state">State</label><select id="state" name="state">${STATES.map(([value, name]) => option(value, name, filter.state))}</select></div>
+<div><button>Show</button></div></form>`;
+}
+
+function differences(found: readonly StoredDifference[], filter: SettlementFilter, visit: Visit): Html {
+  const shown = found.slice(0, MAX_DIFFERENCES);
+  if (shown.length === 0) {
+    const which = filter.state === 'resolved' ? 'No resolved difference' : 'No open difference';
+    return html`<p class="card">${which}${filter.connection || filter.kind ? ' with this filter' : ''}.</p>`;
+  }
+  const more = `There are more: these are the first ${MAX_DIFFERENCES}. The filter, or a file, has the others.`;
+  return html`${found.length > MAX_DIFFERENCES ? notice('refused', more) : NOTHING}${differenceTable(shown, filter, visit.session)}`;
+}
+
+function uploadForm(visit: Visit, connections: readonly string[]): Html {
+  if (visit.session.role !== 'operate' || connections.length === 0) return NOTHING;
+  const chosen = visit.form('connection');
+  return html`<form class="card filters" method="post" enctype="multipart/form-data" action="${DASHBOARD}/settlement/import"><input type="hidden" name="form_token" value="${visit.session.formToken}">
+<div><label for="report-of">Import a report of</label><select id="report-of" name="connection" required>${option('', 'Choose a connection', chosen)}${connections.map((id) => option(id, shortened(id, 60), chosen))}</select></div>
+<div class="grow"><label for="report">Report, up to 16 MiB; the <code>settlement</code> command takes larger ones</label><input id="report" name="report" type="file" required></div>
+<div><button>Import</button></div></form>`;
+}
+
+function fileTable(files: readonly ImportedFile[], filter: SettlementFilter): Html {
+  const shown = files.slice(0, MAX_FILES);
+  const last = files.length > MAX_FILES ? shown.at(-1) : undefined;
+  const older = last && settlementAddress(filter, { before: last.id });
+  const rows = shown.map(
+    (one) =>
+      html`<tr><td class="nowrap">${time(one.completedAt)}</td><th scope="row" class="long">${shortened(one.name, 120)}</th><td>${shortened(one.connectionId, 60)}</td><td>${count(one.newLines)} new ${one.newLines === 1 ? 'line' : 'lines'}${one.repeatedLines > 0 ? `, ${count(one.repeatedLines)} repeated` : ''}</td><td>${shortened(one.actor, 100)}</td></tr>`,
+  );
+  const table = html`<table class="lines"><thead><tr><th scope="col">Imported (UTC)</th><th scope="col">File</th><th scope="col">Connection</th><th scope="col">Lines</th><th scope="col">By</th></tr></thead><tbody>${rows}</tbody></table>`;
+  return html`<section class="card scroll" tabindex="0"><h2>Imported reports</h2>${rows.length === 0 ? html`<p class="quiet">None yet.</p>` : table}</section>
+${older ? html`<nav class="pages" aria-label="Pages"><a class="button quiet" href="${older}">Older reports</a></nav>` : NOTHING}`;
+}
