@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import type { Exchange } from '#tools/openapi/exchanges.ts';
 import { loadExamples, record } from '../support/examples.ts';
 import { differences } from '../support/match-record.ts';
-import { onService, server } from '../support/on-service.ts';
+import { onService, server, tables } from '../support/on-service.ts';
 import { type Operation, readContract } from '../support/openapi-contract.ts';
 import { cardPayment, headersOne, walletPayment, withField } from '../support/payment-requests.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
@@ -80,6 +80,11 @@ const givens: Readonly<Record<string, () => Promise<Given>>> = {
     });
     return { disputed: disputed ?? '', 'disputed.dispute': dispute.id };
   },
+  settled: async () => {
+    const paid = await pay('settled', {});
+    await settle(paid.settled ?? '', paid['settled.transaction'] ?? '');
+    return paid;
+  },
   webhook: async () => ({ webhook: (await addWebhook()).id }),
   delivery: async () => {
     const webhook = (await addWebhook()).id;
@@ -99,6 +104,16 @@ async function pay(
   for (const [path, value] of Object.entries(over)) request = withField(request, path, value);
   const { id, transactions } = await send('POST', '/v1/payments', request);
   return { [name]: id, [`${name}.transaction`]: transactions.id };
+}
+
+/** Stores what matching a report stores: a line that settles a payment. */
+async function settle(payment: string, transaction: string): Promise<void> {
+  await tables.query(
+    `INSERT INTO settlement_match (account_id, transaction_id, connection_identity, line_key, payment_id, report, kind,
+       payout_reference, gross, fee, tax, net, settlement_currency)
+     VALUES ($1, $2, 'the sandbox', 'line 1', $3, '', 'payment', 'po_1', 10000, -320, -10, 9670, 'USD')`,
+    ['11111111-1111-4111-8111-111111111111', transaction, payment],
+  );
 }
 
 async function openSession(): Promise<string> {

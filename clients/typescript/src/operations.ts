@@ -2625,6 +2625,8 @@ export type Transaction = {
   readonly updated_at: string;
   /** The transaction on which a CAPTURE, CANCEL, REFUND or CHARGEBACK acts. Only these types have the field. */
   readonly parent_transaction_id?: string;
+  /** What the provider's settlement reports say. Only GetPayment has it, once a report that settles the transaction was imported. */
+  readonly settlement?: TransactionSettlement;
 };
 
 /**
@@ -2647,6 +2649,18 @@ export type TransactionPaymentMethod = {
   readonly parent_payment_method_type: string | null;
   /** Details for the type. Exactly one kind is set; `card` and `wallet` are null when another is. */
   readonly detail: PaymentMethodDetail | null;
+};
+
+/** What the provider pays for a transaction, by its settlement reports. */
+export type TransactionSettlement = {
+  /** The provider's fees, with taxes on them; a cost is negative. */
+  readonly fee: number;
+  /** What the transaction adds to the merchant's balance: negative for a refund or a dispute. */
+  readonly net: number;
+  /** ISO 4217 currency of `fee` and `net`, which may differ from the payment's. */
+  readonly currency: string;
+  /** The provider's identifier of the payout; null if its reports do not link payouts. */
+  readonly payout_reference: string | null;
 };
 
 export type TransactionStatus = "CREATED" | "PENDING" | "SUCCEEDED" | "DECLINED" | "ERROR" | "EXPIRED";

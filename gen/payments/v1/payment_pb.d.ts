@@ -683,6 +683,14 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
    * @generated from field: string parent_transaction_id = 18;
    */
   parentTransactionId: string;
+
+  /**
+   * What the provider's settlement reports say. Only GetPayment has it, once a report that settles the transaction was
+   * imported.
+   *
+   * @generated from field: payments.v1.TransactionSettlement settlement = 19;
+   */
+  settlement?: TransactionSettlement | undefined;
 };
 
 /**
@@ -832,6 +840,47 @@ export enum Transaction_Category {
  * Describes the enum payments.v1.Transaction.Category.
  */
 export declare const Transaction_CategorySchema: GenEnum<Transaction_Category>;
+
+/**
+ * What the provider pays for a transaction, by its settlement reports.
+ *
+ * @generated from message payments.v1.TransactionSettlement
+ */
+export declare type TransactionSettlement = Message<"payments.v1.TransactionSettlement"> & {
+  /**
+   * The provider's fees, with taxes on them; a cost is negative.
+   *
+   * @generated from field: google.type.Decimal fee = 1;
+   */
+  fee?: Decimal | undefined;
+
+  /**
+   * What the transaction adds to the merchant's balance: negative for a refund or a dispute.
+   *
+   * @generated from field: google.type.Decimal net = 2;
+   */
+  net?: Decimal | undefined;
+
+  /**
+   * ISO 4217 currency of `fee` and `net`, which may differ from the payment's.
+   *
+   * @generated from field: string currency = 3;
+   */
+  currency: string;
+
+  /**
+   * The provider's identifier of the payout; null if its reports do not link payouts.
+   *
+   * @generated from field: optional string payout_reference = 4;
+   */
+  payoutReference?: string | undefined;
+};
+
+/**
+ * Describes the message payments.v1.TransactionSettlement.
+ * Use `create(TransactionSettlementSchema)` to create a new message.
+ */
+export declare const TransactionSettlementSchema: GenMessage<TransactionSettlement>;
 
 /**
  * The provider's response, in its own terms.
