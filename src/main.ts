@@ -1,10 +1,10 @@
 import { hostname } from 'node:os';
+import { equals } from '@bufbuild/protobuf';
 import type { Logger } from 'pino';
-import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
+import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
 import { describeError } from '#src/api/describe-error.ts';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
 import { emptyCatalogue } from '#src/catalogue/change-catalogue.ts';
-import { describeDoubts } from '#src/catalogue/check-catalogue.ts';
 import { createCredentialsReader } from '#src/catalogue/credentials.ts';
 import { followCatalogue } from '#src/catalogue/follow-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
@@ -191,11 +191,17 @@ async function serveHere(config: Config, storage: Storage, log: Logger): Promise
     });
     ending.push(() => following.stop());
   } else if (catalogueFile !== undefined) {
-    const replace = (changed: Catalogue) => replaceCatalogue({ catalogue: changed, version: 0 });
+    let inForce = catalogue.catalogue;
+    const replace = (changed: Catalogue) => {
+      replaceCatalogue({ catalogue: changed, version: 0 });
+      const isChanged = !equals(CatalogueSchema, changed, inForce);
+      inForce = changed;
+      for (const doubt of isChanged ? server.doubts() : []) log.warn({ doubt }, 'the catalogue is doubtful');
+    };
     const stopReloading = startReloading({ file: catalogueFile, readAt, replace, reloaded });
     ending.push(async () => stopReloading());
   }
-  const doubts = fromFile ? describeDoubts(fromFile) : [];
+  const doubts = fromFile ? server.doubts() : [];
   return { address, warnings: [...doubts, ...server.unaskable().map(describeUnaskable)] };
 }
 

@@ -28,42 +28,12 @@ export type CatalogueFault = FieldError & {
 const checkFields = validate(CatalogueSchema, Number.POSITIVE_INFINITY);
 
 /**
- * Finds everything that is wrong or doubtful in a catalogue: the rules of catalogue.proto, and the rules that it cannot
- * express. Connections' settings and secrets are checked by opening them (open-catalogue).
+ * Finds everything that is wrong in a catalogue: the rules of catalogue.proto, and the rules that it cannot express.
+ * Connections' settings and secrets are checked by opening them (open-catalogue); find-doubts finds what is doubtful.
  */
 export function checkCatalogue(catalogue: Catalogue): CatalogueFault[] {
   const broken = checkFields(catalogue).map((error): CatalogueFault => ({ ...error, severity: 'ERROR' }));
-  return broken.length > 0 ? broken : [...checkRules(catalogue), ...findDoubts(catalogue)];
-}
-
-/** Describes what is allowed in a valid catalogue and is probably a mistake: one text a doubt, with its path. */
-export function describeDoubts(catalogue: Catalogue): string[] {
-  return findDoubts(catalogue).map(({ field, message }) => `${field}: ${message}`);
-}
-
-/** Finds what is allowed, and is probably a mistake. */
-function findDoubts({ paymentMethodTypes, connections, routes }: Catalogue): CatalogueFault[] {
-  const retired = new Set(connections.flatMap(({ id, retired }) => (retired ? [id] : [])));
-  const deadRoutes = routes.flatMap(({ targets }, i) => {
-    const isDead = targets.length > 0 && targets.every(({ connection }) => retired.has(connection));
-    return isDead
-      ? [doubt(`routes[${i}].targets`, 'are all retired, so the route refuses its payments')]
-      : [];
-  });
-  if (paymentMethodTypes.length === 0 || routes.length > 0) return [...deadRoutes, ...findUnreached(routes)];
-  return [doubt('routes', 'are missing, so every payment is refused')];
-}
-
-/** Finds the routes after the first one that accepts every payment. */
-function findUnreached(routes: readonly Route[]): CatalogueFault[] {
-  const first = routes.findIndex(({ condition }) => condition === '');
-  if (first < 0) return [];
-  const message = `is never reached, since routes[${first}] accepts every payment; move it before that route, or remove it`;
-  return routes.slice(first + 1).map((_, i) => doubt(`routes[${first + 1 + i}]`, message));
-}
-
-function doubt(field: string, message: string): CatalogueFault {
-  return { field, code: 'NOT_ALLOWED', message, severity: 'WARNING' };
+  return broken.length > 0 ? broken : checkRules(catalogue);
 }
 
 /** Checks the rules that catalogue.proto cannot express: conditions, and names that must exist or be unique. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Document, isCollection, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
 import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
-import { type FieldCode, type FieldError, ServiceError } from '#src/service-error.ts';
+import { type FieldCode, ServiceError } from '#src/service-error.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { CatalogueError } from './catalogue-error.ts';
 import { type CatalogueFault, checkCatalogue } from './check-catalogue.ts';
@@ -19,7 +19,7 @@ export type PlacedFault = {
   readonly severity: 'ERROR' | 'WARNING';
 };
 
-/** A catalogue with everything that is wrong or doubtful. `catalogue` is absent if the text cannot be read as one. */
+/** A catalogue with everything that is wrong. `catalogue` is absent if the text cannot be read as one. */
 export type CheckedCatalogue = {
   readonly catalogue?: Catalogue;
   readonly faults: readonly PlacedFault[];
@@ -48,24 +48,14 @@ export function parseCatalogue(text: string, file: string): Catalogue {
   if (text.length > MAX_FILE_BYTES)
     throw new CatalogueError(`${file} is larger than ${MAX_FILE_BYTES} bytes`);
   const { catalogue, faults } = checkCatalogueText(text);
-  const errors = faults.filter(isError);
-  if (catalogue && errors.length === 0) return catalogue;
-  const listed = errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  if (catalogue && faults.length === 0) return catalogue;
+  const listed = faults.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
   throw new CatalogueError(`${file}: ${listed.join('; ')}`);
-}
-
-/** Reports whether a fault prevents that a catalogue is used. */
-export function isError({ severity }: Pick<PlacedFault, 'severity'>): boolean {
-  return severity === 'ERROR';
 }
 
 /** Checks a catalogue that is no text. */
 export function checkCatalogueMessage(catalogue: Catalogue): CheckedCatalogue {
-  const faults = checkCatalogue(catalogue).map((fault) => {
-    const { within } = fault;
-    return placed(fault, within ? ofCondition(within) : '', { line: 0, column: 0 });
-  });
-  return { catalogue, faults };
+  return { catalogue, faults: placeFaults(undefined, checkCatalogue(catalogue)) };
 }
 
 /** Reads and checks a catalogue's text: YAML with the field names of catalogue.proto as keys. */
@@ -89,17 +79,23 @@ export function checkCatalogueText(text: string): CheckedCatalogue {
   }
 }
 
-/** Returns the faults of fields of a catalogue with their places in its text. */
-export function placeFields(text: string, fields: readonly FieldError[]): PlacedFault[] {
+/** Returns the faults of a catalogue with their places in its text, if it has one. */
+export function placeFaults(text: string | undefined, faults: readonly CatalogueFault[]): PlacedFault[] {
+  if (text === undefined) {
+    return faults.map((fault) => {
+      const { within } = fault;
+      return placed(fault, within ? ofCondition(within) : '', { line: 0, column: 0 });
+    });
+  }
   const lineCounter = new LineCounter();
   const yaml = { document: parseDocument(text, { lineCounter }), lineCounter, text };
-  return fields.map((fault) => placedIn(yaml, { ...fault, severity: 'ERROR' }));
+  return faults.map((fault) => placedIn(yaml, fault));
 }
 
 // A text that cannot be read whole is checked as far as it can be read.
 const decode = jsonDecoder(CatalogueSchema, {
   unknownFields: 'reject',
-  check: (catalogue) => checkCatalogue(catalogue).filter(isError),
+  check: checkCatalogue,
 });
 
 type Place = { readonly line: number; readonly column: number };

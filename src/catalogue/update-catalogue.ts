@@ -16,6 +16,7 @@ import { CatalogueError } from './catalogue-error.ts';
 import { changeCatalogue } from './change-catalogue.ts';
 import { compareCatalogues } from './compare-catalogues.ts';
 import { dryRun } from './dry-run.ts';
+import { findDoubts } from './find-doubts.ts';
 import { identitiesOf, type OpenedCatalogue } from './open-catalogue.ts';
 import {
   catalogueHash,
@@ -28,8 +29,8 @@ import {
   type CheckedCatalogue,
   checkCatalogueMessage,
   checkCatalogueText,
-  isError,
   type PlacedFault,
+  placeFaults,
 } from './read-catalogue.ts';
 import {
   type AddressRules,
@@ -43,6 +44,8 @@ export type UpdateDeps = AddressRules & {
   readonly database: Database;
   /** Returns the catalogue of the file; undefined if the database has the catalogue. */
   readonly fromFile: (() => Catalogue) | undefined;
+  /** The sandbox is mounted. */
+  readonly sandbox: boolean;
   /** Opens a catalogue in the place of the one in force, and closes it again. @throws CatalogueError. */
   readonly tryOpen: (catalogue: Catalogue) => Promise<Pick<OpenedCatalogue, 'connections'>>;
 };
@@ -114,16 +117,17 @@ async function tryUpdate(
   const changed = await applyChange(deps, base, request);
   const { published } = base;
   if (changed.catalogue && isSame(changed.catalogue, base.catalogue)) {
-    return respond(0, changed.faults, base, base.catalogue, await compareRoutes(deps, request, base));
+    const doubts = doubtsOf(deps, request, base.catalogue, await openedOf(deps, base.catalogue));
+    return respond(0, doubts, base, base.catalogue, await compareRoutes(deps, request, base));
   }
   if (published) requireVersion(published, request.expectedVersion);
-  const refused = changed.faults.some(isError);
-  if (refused && !request.validateOnly) throw invalidCatalogue(changed.faults);
-  if (refused || !changed.catalogue) return respond(0, changed.faults, base, changed.catalogue);
+  const isRefused = changed.faults.length > 0;
+  if (isRefused && !request.validateOnly) throw invalidCatalogue(changed.faults);
+  if (isRefused || !changed.catalogue) return respond(0, changed.faults, base, changed.catalogue);
 
   const safe = await makeSafe(deps, base, changed.catalogue, request, publisher);
   const { catalogue } = safe;
-  const all = [...changed.faults, ...safe.faults];
+  const all = [...safe.faults, ...doubtsOf(deps, request, catalogue, safe.connections)];
   const compared = await compareRoutes(deps, request, base, safe);
   if (request.validateOnly || !published) return respond(0, all, base, catalogue, compared);
   const version = await publishCatalogue(deps.database, {
@@ -139,7 +143,7 @@ async function tryUpdate(
 
 /** Routes stored payments by both catalogues, if the request asks for it. */
 async function compareRoutes(
-  { database, tryOpen }: UpdateDeps,
+  deps: UpdateDeps,
   { dryRunPayments: payments, since, accountId }: UpdateCatalogueRequest,
   { catalogue: before }: Base,
   after?: Pick<SafeCatalogue, 'catalogue' | 'connections'>,
@@ -147,16 +151,38 @@ async function compareRoutes(
   if (payments === 0) return undefined;
   if (accountId !== '' && !isUuid(accountId))
     throw invalidField('account_id', 'INVALID_FORMAT', 'must be a UUID');
-  // A secret of the version in force may be gone. Its connections then count as able to handle every payment.
-  const opened = await tryOpen(before).catch((error: unknown) => {
-    if (error instanceof CatalogueError) return undefined;
-    throw error;
-  });
-  const inForce = routingCatalogue(before, opened?.connections ?? new Map());
+  const inForce = routingCatalogue(before, await openedOf(deps, before));
   const changed = after ? routingCatalogue(after.catalogue, after.connections) : inForce;
-  return dryRun(database, inForce, changed, {
+  return dryRun(deps.database, inForce, changed, {
     ...{ payments, accountId: accountId || undefined, since: since && timestampText(since) },
   });
+}
+
+/**
+ * Returns the connections of the catalogue in force. If a secret is gone, there are none: they then count as able to handle
+ * every payment.
+ */
+async function openedOf(
+  { tryOpen }: UpdateDeps,
+  catalogue: Catalogue,
+): Promise<OpenedCatalogue['connections']> {
+  try {
+    return (await tryOpen(catalogue)).connections;
+  } catch (error) {
+    if (error instanceof CatalogueError) return new Map();
+    throw error;
+  }
+}
+
+/** Returns what is doubtful in an opened catalogue, with its places if its text was sent. */
+function doubtsOf(
+  { sandbox }: UpdateDeps,
+  { change }: UpdateCatalogueRequest,
+  catalogue: Catalogue,
+  connections: OpenedCatalogue['connections'],
+): PlacedFault[] {
+  const doubts = findDoubts(catalogue, { connections, sandbox, hasAllSecrets: true });
+  return placeFaults(change.case === 'yaml' ? change.value : undefined, doubts);
 }
 
 /** Reads the catalogue to change. @throws ServiceError NOT_SUPPORTED if only a later release can read it. */
@@ -217,21 +243,7 @@ async function makeSafe(
   if (!isUndo && !publisher.maySetSecrets) requireKnownSecrets(before, changed);
   if (!isUndo && !publisher.maySetAddresses) requireKnownAddresses(before, changed, deps);
   await requireUnused(deps.database, before, changed);
-  const opened = await openOnce(deps, changed, isUndo);
-  return { ...opened, faults: [...opened.faults, ...findUnnotified(opened)] };
-}
-
-/** Finds the connections that read no notifications. */
-function findUnnotified({ catalogue, connections }: SafeCatalogue): PlacedFault[] {
-  return catalogue.connections.flatMap(({ id, retired }, i) => {
-    const opened = connections.get(id);
-    if (retired || !opened || opened.readNotification) return [];
-    const message =
-      'gets no notifications, since nothing that verifies them is configured; changes at the provider are found by look-ups only';
-    return [
-      { path: `connections[${i}]`, code: 'REQUIRED', message, line: 0, column: 0, severity: 'WARNING' },
-    ];
-  });
+  return openOnce(deps, changed, isUndo);
 }
 
 /**
@@ -325,11 +337,10 @@ function configuredByFile(): ServiceError {
 }
 
 function invalidCatalogue(faults: readonly PlacedFault[]): ServiceError {
-  const errors = faults.filter(isError);
-  const fields = errors
+  const fields = faults
     .slice(0, MAX_FIELD_ERRORS)
     .map(({ path, code, message }) => ({ field: path || '$', code, message }));
   const listed = fields.map(({ field, message }) => `${field}: ${message}`).join('; ');
-  const more = errors.length - fields.length;
+  const more = faults.length - fields.length;
   return new ServiceError('CATALOGUE_INVALID', more > 0 ? `${listed}; and ${more} more` : listed, { fields });
 }

@@ -11,18 +11,18 @@ import {
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import { emptyCatalogue } from '#src/catalogue/change-catalogue.ts';
 import { NO_CREDENTIALS, type ReadCredentials } from '#src/catalogue/credentials.ts';
+import { findDoubts, type Surroundings } from '#src/catalogue/find-doubts.ts';
 import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { PublishedCatalogue } from '#src/catalogue/publish-catalogue.ts';
 import {
   checkCatalogueText,
-  isError,
-  placeFields,
+  placeFaults,
   readCatalogue,
   readTextFile,
 } from '#src/catalogue/read-catalogue.ts';
 import { readCatalogueInForce, type StoredCatalogue, seedCatalogue } from '#src/catalogue/seed-catalogue.ts';
 import { updateCatalogue } from '#src/catalogue/update-catalogue.ts';
-import { type Config, readConfig } from '#src/config.ts';
+import { type Config, ConfigError, readConfig } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -32,7 +32,7 @@ import { actorOf } from './actor.ts';
 import { type CommandStorage, withDatabase } from './command-database.ts';
 import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
-import { credentialsHere, openHere } from './open-here.ts';
+import { credentialsHere, openableHere, openHere } from './open-here.ts';
 import { type NamedSecret, storeSecretHere } from './store-secret.ts';
 import { table } from './table.ts';
 
@@ -156,12 +156,31 @@ function paymentsOf(text: string): number {
   return payments;
 }
 
-function check(file: string, { stdout }: CommandIo): number {
-  const { faults } = checkCatalogueText(readTextFile(file));
+async function check(file: string, { environment, stdout }: CommandIo): Promise<number> {
+  const text = readTextFile(file);
+  const { catalogue, faults } = checkCatalogueText(text);
   printFaults(file, faults, stdout);
-  if (faults.some(isError)) return 1;
+  if (!catalogue || faults.length > 0) return 1;
+  const doubts = findDoubts(catalogue, await surroundingsHere(environment, catalogue));
+  printFaults(file, placeFaults(text, doubts), stdout);
   stdout.write(`${file}: valid\n`);
   return 0;
+}
+
+/** Returns what the environment says about a catalogue; nothing if the service could not start in it. */
+async function surroundingsHere(
+  environment: CommandIo['environment'],
+  catalogue: Catalogue,
+): Promise<Surroundings> {
+  try {
+    const config = readConfig(environment);
+    const connections = await openableHere(config, catalogue);
+    // The database may have more secrets than the environment.
+    return { connections, sandbox: config.sandbox, hasAllSecrets: config.catalogueFile !== undefined };
+  } catch (error) {
+    if (error instanceof ConfigError) return { connections: new Map(), sandbox: false, hasAllSecrets: false };
+    throw error;
+  }
 }
 
 async function read({ config, storage: { database }, io: { stdout } }: Here, action: Action) {
@@ -232,6 +251,7 @@ async function update(here: Here, { file, request, maySetSecrets }: Wanted): Pro
   const keyed = { ...config, hashKey };
   const deps = {
     ...{ database, fromFile, connectors: CONNECTORS, connectionHosts: config.connectionHosts },
+    sandbox: config.sandbox,
     // The secrets are read again each time: one that changed after the change began must not be missed.
     tryOpen: async (catalogue: Catalogue) => tryOpen(keyed, await readHere(), catalogue),
   };
@@ -258,11 +278,12 @@ async function update(here: Here, { file, request, maySetSecrets }: Wanted): Pro
       const faults = text === '' ? [] : checkCatalogueText(text).faults;
       printFaults(file, faults, io.stdout);
       // A valid catalogue may have settings or secrets with which a connection cannot be opened.
-      const why = faults.some(isError) ? 'nothing was published; correct the faults' : error.message;
+      const why = faults.length > 0 ? 'nothing was published; correct the faults' : error.message;
       io.stderr.write(`Not done (CATALOGUE_INVALID): ${why}\n`);
       return 1;
     }
-    printFaults(file, placeFields(text, error.fields), io.stdout);
+    const faults = error.fields.map((fault) => ({ ...fault, severity: 'ERROR' }) as const);
+    printFaults(file, placeFaults(text, faults), io.stdout);
     io.stderr.write(`Not done (${error.reason}): ${error.message}\n`);
     return error.reason === 'VERSION_CHANGED' ? LOST : 1;
   }

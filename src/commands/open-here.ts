@@ -1,4 +1,11 @@
-import { createCredentialsReader, type ReadCredentials } from '#src/catalogue/credentials.ts';
+import type { Catalogue } from '#gen/payments/v1/catalogue_pb.js';
+import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
+import {
+  createCredentialsReader,
+  NO_CREDENTIALS,
+  type ReadCredentials,
+  resolveSecrets,
+} from '#src/catalogue/credentials.ts';
 import {
   NO_OBSERVER,
   type OpenCatalogueOptions,
@@ -6,7 +13,9 @@ import {
   openCatalogue,
   type VersionedCatalogue,
 } from '#src/catalogue/open-catalogue.ts';
+import { openConnection } from '#src/catalogue/open-connection.ts';
 import type { Config } from '#src/config.ts';
+import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -24,6 +33,28 @@ export function openHere(
   predecessor?: OpenedCatalogue,
 ): OpenedCatalogue {
   return openCatalogue(catalogue, optionsHere(config), predecessor);
+}
+
+/**
+ * Opens each connection of a catalogue that can be opened with the environment's secrets, and closes it: what it can do stays
+ * known.
+ */
+export async function openableHere(
+  config: HereConfig,
+  { connections }: Catalogue,
+): Promise<OpenedCatalogue['connections']> {
+  const options = optionsHere(config);
+  const opened = new Map<string, ProviderConnection>();
+  for (const definition of connections) {
+    try {
+      const secrets = resolveSecrets(definition, options.environment, NO_CREDENTIALS);
+      opened.set(definition.id, openConnection(definition, secrets, options));
+    } catch (error) {
+      if (!(error instanceof CatalogueError)) throw error;
+    }
+  }
+  await Promise.all([...opened.values()].map((connection) => connection.close()));
+  return opened;
 }
 
 /** Returns a reader of the stored credentials, with the vault's keys of this machine. */

@@ -43,6 +43,11 @@ export function factValues(facts: RoutingFacts): FactValues {
   return values;
 }
 
+/** Returns facts in the library's form, by their names, of which the others are unknown. */
+export function knownFacts(facts: Readonly<Record<string, string>>): FactValues {
+  return Object.fromEntries(Object.entries(facts).map(([name, value]) => [variableOf(name), value]));
+}
+
 /** Formats a fact for display. */
 export function factText(facts: RoutingFacts, { localName }: Fact): string {
   const value: unknown = facts[localName];

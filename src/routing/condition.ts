@@ -7,7 +7,10 @@ import { asList, messageOf, parseExpression } from './condition-language.ts';
 
 /** A condition of a route, compiled. */
 export type Condition = {
-  /** Evaluates the condition for a payment's facts. Returns an Error if it cannot be evaluated. */
+  /**
+   * Evaluates the condition for a payment's facts. Returns an Error if it cannot be evaluated. Of facts that are absent,
+   * the outcome does not depend, or it is an Error: `&&` and `||` need only one operand that decides.
+   */
   evaluate(values: FactValues): boolean | Error;
   /**
    * Returns undefined if the condition holds. Otherwise returns the first false operand of its outermost &&, with the

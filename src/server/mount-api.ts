@@ -167,6 +167,7 @@ export function configurationDeps({
   return {
     connectors: CONNECTORS,
     ...{ database, opened, openOne, vault, readCredentials, connectionHosts: config.connectionHosts },
+    sandbox: config.sandbox,
     tryOpen: async (catalogue) => tryOpen(catalogue, await readCredentials()),
     fromFile: isInDatabase ? undefined : () => opened().catalogue,
   };

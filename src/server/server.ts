@@ -11,6 +11,7 @@ import { explain, operatorService } from '#src/api/operator-service.ts';
 import { createSendExport, type SendExport } from '#src/api/send-export.ts';
 import { addressGroup } from '#src/api/shares.ts';
 import { createExplainVersion } from '#src/catalogue/explain-version.ts';
+import { findDoubts } from '#src/catalogue/find-doubts.ts';
 import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
@@ -69,6 +70,8 @@ export type Server = {
    * @throws CatalogueError, in which case the previous catalogue stays in force.
    */
   replaceCatalogue(catalogue: VersionedCatalogue): void;
+  /** Describes what is doubtful in the catalogue in force: one text a doubt, with its path. */
+  readonly doubts: () => string[];
   /** Open outcomes that could not be looked up when the server started to listen. */
   readonly unaskable: () => readonly UnaskableOutcomes[];
   /** Counts and logs the result of a reload. */
@@ -147,6 +150,11 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     replaceCatalogue(catalogue) {
       live.replace(catalogue, inFlight);
       background.lookAtOpenOutcomes();
+    },
+    doubts() {
+      const { catalogue, connections } = live.opened();
+      const doubts = findDoubts(catalogue, { connections, sandbox: config.sandbox, hasAllSecrets: true });
+      return doubts.map(({ field, message }) => `${field}: ${message}`);
     },
     unaskable: () => unaskable,
     reloaded: observers.reloaded,

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeDoubts } from '#src/catalogue/check-catalogue.ts';
-import { checkCatalogueMessage, checkCatalogueText, parseCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { checkCatalogueMessage, checkCatalogueText } from '#src/catalogue/read-catalogue.ts';
 import { change, SMALL } from '../support/small-catalogue.ts';
 
 /** Returns the faults of a text as `line:column path code severity`. */
@@ -42,25 +41,6 @@ describe('the faults of a catalogue', () => {
     const [fault] = checkCatalogueText(change('api_key: ONE_KEY }', 'api_key: ONE_KEY')).faults;
     expect(fault).toMatchObject({ path: '', code: 'INVALID_FORMAT', severity: 'ERROR' });
     expect(fault?.line).toBeGreaterThan(10);
-  });
-
-  it('a doubt is a warning, which does not refuse the catalogue', () => {
-    const retired = change('connector: sandbox', 'connector: sandbox\n    retired: true');
-    expect(faultsOf(retired)).toEqual(['17:7 routes[0].targets NOT_ALLOWED WARNING']);
-    expect(parseCatalogue(retired, 'test.yaml').routes).toHaveLength(1);
-  });
-
-  it('a route after one that accepts every payment is never reached, which is a warning', () => {
-    const second = '  - { id: 2, condition: "currency == \'BRL\'", targets: [{ connection: one }] }\nbins:';
-    const reached = change('bins:', second);
-    expect(faultsOf(reached)).toEqual([]);
-    const unreached = reached.replace("    condition: type == 'CARD'\n", '');
-    expect(faultsOf(unreached)).toEqual(['16:5 routes[1] NOT_ALLOWED WARNING']);
-    expect(describeDoubts(parseCatalogue(unreached, 'test.yaml'))).toEqual([
-      'routes[1]: is never reached, since routes[0] accepts every payment; move it before that route, or remove it',
-    ]);
-    const misspelled = unreached.replace("'BRL'", "'BRK'");
-    expect(faultsOf(misspelled)).toContainEqual(expect.stringMatching(/ routes\[1\]\.condition .* ERROR$/));
   });
 
   it('a catalogue that is no text has faults without a place', () => {

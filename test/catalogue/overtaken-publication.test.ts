@@ -21,7 +21,7 @@ async function publishWhileSecretsChange(times: number): Promise<{ opened: numbe
   await seedCatalogue(database, catalogue, catalogue, 'a test');
   let opened = 0;
   const deps = {
-    ...{ database, fromFile: undefined, connectors: [], connectionHosts: [] },
+    ...{ database, fromFile: undefined, connectors: [], connectionHosts: [], sandbox: true },
     tryOpen: async () => {
       opened += 1;
       if (opened <= times) await tables.query('UPDATE catalogue_head SET revision = revision + 1');

@@ -74,6 +74,24 @@ it('a changed catalogue file takes effect on SIGHUP', async () => {
   expect(await routeTaken()).toBe('By the signal');
 });
 
+it('the doubts of a catalogue file are printed at the start, and logged when a reload has changed the file', async () => {
+  const doubtful = CATALOGUE.replace('Everything that is not a card', 'a').replace(
+    'description: a',
+    "condition: type == 'WALLET_B'",
+  );
+  expect(doubtful).not.toBe(CATALOGUE);
+  expect(service.printed.stderr).not.toContain('Warning: payment_method_types');
+  replaceFile(doubtful);
+  expect(await logged('is accepted by no route', 4)).toContain('payment_method_types[');
+  service.child.kill('SIGHUP');
+  await logged('catalogue loaded', 2);
+  expect(service.printed.stdout.split('is accepted by no route')).toHaveLength(5);
+  const other = await startService({ ...database.environment, CATALOGUE_FILE: file });
+  await expect
+    .poll(() => other.printed.stderr)
+    .toContain('Warning: payment_method_types[3]: WALLET_C_ENROLLMENT is accepted by no route');
+});
+
 it.each([
   [
     'is invalid',

@@ -286,3 +286,35 @@ it('a running service has the accounts of the connections that the command publi
   await stored.close();
   await server.close();
 });
+
+it('check and publish warn of what is doubtful, with its place', async () => {
+  const path = file(
+    'doubtful.yaml',
+    OWN.replace(
+      'connections:\n',
+      `  - { type: BOLETO, category: TICKET, workflows: [REDIRECT] }
+connections:
+  - { id: paypal, provider_id: ONE, connector: paypal, settings: {}, secrets_from_environment: { client_id: ONE_KEY, client_secret: TWO_KEY } }
+`,
+    ).replace('- connection: one', '- connection: paypal'),
+  );
+  const warnings = [
+    `${path}:8:5: warning: connections[0]: paypal moves real money, and SANDBOX is on: anyone may pay with the sandbox’s published keys; set SANDBOX=off, or use a test account`,
+    `${path}:6:5: warning: payment_method_types[1]: BOLETO is accepted by no route, so its payments are refused; add a route, or remove it`,
+    `${path}:18:21: warning: routes[0].targets[0].connection: paypal supports nothing that the route accepts (CARD); remove the target, or change the condition`,
+  ];
+  const linesOf = ({ stdout }: { stdout: string }) => stdout.trimEnd().split('\n');
+  const checked = await run('check', path);
+  expect([checked.code, ...linesOf(checked)]).toEqual([0, ...warnings, `${path}: valid`]);
+  const published = await publish(path);
+  const unnotified = `${path}:8:5: warning: connections[0]: paypal gets no notifications`;
+  expect(published.code).toBe(0);
+  expect(linesOf(published).slice(0, 4)).toEqual([
+    warnings[0],
+    expect.stringContaining(unnotified),
+    ...warnings.slice(1),
+  ]);
+  // Elsewhere, nothing is known of the service's environment.
+  const bare = await runCommand(catalogue, { DATABASE_URL: 'postgres://x' }, 'check', path);
+  expect([bare.code, ...linesOf(bare)]).toEqual([0, warnings[1], `${path}: valid`]);
+});

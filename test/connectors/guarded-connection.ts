@@ -86,6 +86,7 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
     });
   const inner: ProviderConnection = {
     identity: 'scripted',
+    environment: 'TEST',
     capabilities: CARDS_ONLY,
     capture: payments.call,
     cancel: payments.call,

@@ -21,6 +21,7 @@ function limited(limit: number) {
   };
   const inner: ProviderConnection = {
     identity: 'scripted',
+    environment: 'TEST',
     capabilities: CARDS_ONLY,
     deadlineMs: 1_000,
     pay: send('pay'),

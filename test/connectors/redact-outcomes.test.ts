@@ -15,6 +15,7 @@ const SHOWN = 'Approved [removed] cvc [removed]';
 function answering(outcome: Outcome): ProviderConnection {
   const connection: ProviderConnection = {
     identity: 'echo',
+    environment: 'TEST',
     deadlineMs: 1_000,
     capabilities: CARDS_ONLY,
     pay: async () => outcome,

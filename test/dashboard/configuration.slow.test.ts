@@ -101,6 +101,32 @@ it('without scripts, a route is added, corrected, previewed on payments, publish
   await expect.poll(async () => (await route())?.name, { timeout: 5_000 }).toBe('Cards elsewhere');
 });
 
+it('without scripts, a preview shows what is doubtful, which may be published', async () => {
+  await page.setJavaScriptEnabled(false);
+  await go('/catalogue/route');
+  await fill('#name', 'Vouchers');
+  await fill('#condition', "type == 'OXXO' && country == 'BR'");
+  await page.select('[name=t0_connection]', 'sandbox-one');
+  await page.select('#before', '6');
+  await press('Preview');
+  const warnings = () =>
+    page.$$eval('.timeline li', (all) => all.map((one: InPage) => [one.className, one.textContent]));
+  expect(await warnings()).toEqual([
+    [
+      'open',
+      expect.stringMatching(/^WARNING routes\[\d\]\.targets\[0\]\.connectionsandbox-one supports nothing/),
+    ],
+  ]);
+  expect(await page.$eval('form[action$=publish] button', (one: InPage) => one.textContent)).toBe('Publish');
+  await expectSound();
+  await go('/catalogue/route?id=3');
+  await press('Remove');
+  expect((await warnings()).map(([, text]) => text)).toContainEqual(
+    expect.stringMatching(/^WARNING payment_method_types\[1\]WALLET_A_CHECKOUT_PRO is accepted by no route/),
+  );
+  await expectSound();
+});
+
 it('without scripts, a connection is added, tested, gets its secret, and is published and shown', async () => {
   await page.setJavaScriptEnabled(false);
   await go('/catalogue');

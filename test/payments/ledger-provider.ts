@@ -197,6 +197,7 @@ export function ledgerProvider(): LedgerProvider {
 
   const connection: ProviderConnection = {
     identity: 'ledger',
+    environment: 'TEST',
     capabilities: ALL,
     deadlineMs: 1_000,
     async pay({ transactionId, money, method }) {

@@ -5,6 +5,7 @@ import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 export function silentConnection(over: Partial<ProviderConnection> = {}): ProviderConnection {
   return {
     identity: 'scripted',
+    environment: 'TEST',
     capabilities: CARDS_ONLY,
     capture: undefined,
     cancel: undefined,

@@ -104,6 +104,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const call = (): Call => ({ send: begin(), settings: adyen, shownAs });
   return {
     identity: [origin + basePath, merchantAccount].join(' '),
+    environment: environmentAt(adyenConnector.hosts, origin),
     capabilities: {
       ...CAPABILITIES,
       methods: methods.pages.size > 0 ? ['CARD', 'PAYER_PAGE'] : ['CARD'],

@@ -85,6 +85,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const call = (): Call => ({ send: begin(), settings: mercadoPago, shownAs });
   return {
     ...accountAt([origin], accountId, accessToken),
+    environment: isOfTest(mercadoPago) ? 'TEST' : undefined,
     accountCurrency: mercadoPago.currency,
     capabilities: capabilitiesOf(mercadoPago),
     deadlineMs: timeoutMs,
@@ -149,12 +150,15 @@ async function probe({ send }: Call, report?: ReportProblem): Promise<boolean> {
   return judgeProbe(result, Array.isArray(readSearch(bodyOf(result)).results), report);
 }
 
+/** Test users have tokens that look like any other. */
+const isOfTest = ({ accessToken }: MercadoPagoSettings) => accessToken.reveal().startsWith('TEST-');
+
 /** Reads the token's user. Mercado Pago's test accounts are users with a tag, whose tokens look like any other. */
 async function readAccount({ send, settings }: Call): Promise<AccountReport> {
-  const { accessToken, accountId } = settings;
+  const { accountId } = settings;
   const result = await send(getUser());
   const { id, tags } = readUser(bodyOf(result));
   if (id === undefined) return notAcceptedReport(result, (body) => typeof body.message === 'string');
-  const isTest = accessToken.reveal().startsWith('TEST-') || tags.includes('test_user');
+  const isTest = isOfTest(settings) || tags.includes('test_user');
   return acceptedReport(id, isTest ? 'TEST' : 'LIVE', accountId);
 }

@@ -63,6 +63,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const call = (): Call => ({ send: begin(), settings: paypal, shownAs });
   return {
     ...accountAt([origin], accountId, clientId),
+    environment: paypal.environment,
     capabilities: CAPABILITIES,
     deadlineMs: timeoutMs,
     pay: (attempt) => pay(attempt, call()),

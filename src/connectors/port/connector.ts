@@ -1,7 +1,7 @@
 import type { DescMessage, JsonObject } from '@bufbuild/protobuf';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
-import type { AccountReport, ProviderHosts } from './account-report.ts';
+import type { AccountReport, Environment, ProviderHosts } from './account-report.ts';
 import type { AttemptFacts, PaymentAttempt } from './attempt.ts';
 import type { Capabilities, MethodKind } from './capabilities.ts';
 import type { Dispute } from './dispute-report.ts';
@@ -75,6 +75,8 @@ export type ProviderConnection = {
   readonly accountNamedBy?: Secret | undefined;
   /** The account's only currency; undefined if it has several. */
   readonly accountCurrency?: string | undefined;
+  /** The account's environment, as far as its address or its credential tells. */
+  readonly environment: Environment | undefined;
   /** The provider's capabilities; routing skips connections that lack a capability that a payment needs. */
   readonly capabilities: Capabilities;
   /** The slots of its calls in flight, set by `limitCalls`. undefined: no limit. */

@@ -79,6 +79,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     fromOperation(await send(operationRequest(kind, operation, sandbox)), kind, operation, providerId);
   return {
     ...accountAt([origin + basePath, acquirer], accountId, apiKey),
+    environment: 'TEST',
     capabilities: { ...CAPABILITIES, localMethods: termsOf(sandbox.methods) },
     deadlineMs: timeoutMs,
     async pay(attempt) {

@@ -95,6 +95,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const call = (): Call => ({ send: begin(), settings: stripe, shownAs });
   return {
     ...accountAt([origin, isLive ? 'live' : 'test'], accountId, apiKey),
+    environment: environmentOf(stripe),
     capabilities: capabilitiesOf(stripe),
     deadlineMs: timeoutMs,
     pay: (attempt) => pay(attempt, call()),
@@ -112,6 +113,9 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     close,
   };
 }
+
+/** The key, not the host, tells the environment. */
+const environmentOf = ({ isLive }: StripeSettings) => (isLive ? 'LIVE' : 'TEST');
 
 function capabilitiesOf({ installments, localMethods, applePayTokens }: StripeSettings): Capabilities {
   return {
@@ -237,8 +241,8 @@ async function probe(send: Send, report?: ReportProblem): Promise<boolean> {
 
 /** Reads the account. A restricted key that may not read it is tried as a probe does. */
 async function readAccount({ send, settings }: Call): Promise<AccountReport> {
-  const { accountId, isLive } = settings;
-  const environment = isLive ? 'LIVE' : 'TEST';
+  const { accountId } = settings;
+  const environment = environmentOf(settings);
   const result = await send(get('/v1/account', {}));
   const account = readAccountId(bodyOf(result)).id;
   if (account !== undefined) return acceptedReport(account, environment, accountId);

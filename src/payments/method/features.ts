@@ -1,6 +1,7 @@
 import type { DescField } from '@bufbuild/protobuf';
 import { isReflectMessage, type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
-import type { ConnectionConfig } from '#gen/payments/v1/catalogue_pb.js';
+import type { ConnectionConfig, PaymentMethodType } from '#gen/payments/v1/catalogue_pb.js';
+import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
@@ -22,7 +23,7 @@ import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { formatMoney, parseMoney } from '#src/money.ts';
 import { describeFields, type FieldError, fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { type CardSource, hasSecurityCode } from './card-source.ts';
-import { expiryOf, rangeOf } from './local-method.ts';
+import { expiryOf, isLocal, rangeOf } from './local-method.ts';
 
 /** A feature that a payment needs and a connection lacks. */
 export type Lack = {
@@ -178,7 +179,20 @@ function isWithoutToken(
   return by === 'wallet' && !paymentMethod?.vaultedToken && walletTokens.includes(type);
 }
 
-function lacksOfKind(method: Exclude<Method<unknown>, LocalMethodOfPayer>, can: Capabilities): Lack[] {
+/** Returns true if a connection offers a payment method type with a workflow, whatever else a payment needs. */
+export function offersType(
+  { type, category }: Pick<PaymentMethodType, 'type' | 'category'>,
+  workflow: Payment_Workflow,
+  can: Capabilities,
+): boolean {
+  if (isLocal(category)) return Object.hasOwn(can.localMethods, type);
+  const isDirect = workflow === Payment_Workflow.DIRECT;
+  const ofWallet = isDirect ? (['wallet', 'wallet_token'] as const) : (['payer'] as const);
+  const ways = category === Transaction_Category.WALLET ? ofWallet : (['card'] as const);
+  return ways.some((by) => lacksOfKind({ by, type }, can).length === 0);
+}
+
+function lacksOfKind(method: Pick<Method<unknown>, 'by' | 'type'>, can: Capabilities): Lack[] {
   const field = 'payment_method.type';
   if (method.by === 'wallet_token') {
     return can.walletTokens.includes(method.type) ? [] : [{ field, what: `tokens of ${method.type}` }];
