@@ -3,6 +3,7 @@ import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import { UnknownFormatError } from '#src/catalogue/publish-catalogue.ts';
 import { ConfigError } from '#src/config.ts';
 import { SettlementFileError } from '#src/connectors/port/settlement-line.ts';
+import { SettlementFetchError } from '#src/connectors/port/settlement-source.ts';
 import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts';
 import {
   DatabaseUnavailableError,
@@ -46,6 +47,7 @@ const IN_THEIR_OWN_WORDS = [
   DistributionError,
   InstallationKeysError,
   PoolerError,
+  SettlementFetchError,
   SettlementFileError,
 ];
 

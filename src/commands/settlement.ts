@@ -8,7 +8,8 @@ import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readCatalogueInForce } from '#src/catalogue/seed-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
-import { FILE_LIMITS, importSettlement } from '#src/settlement/import-settlement.ts';
+import { dayOf, fetchSettlement, type WantedPeriod } from '#src/settlement/fetch-settlement.ts';
+import { FILE_LIMITS, type ImportedFile, importSettlement } from '#src/settlement/import-settlement.ts';
 import { type MatchCounts, matchSettlement } from '#src/settlement/match-settlement.ts';
 import { type SettledAccount, settledConnection } from '#src/settlement/settled-connection.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -29,6 +30,8 @@ const USAGE = `Usage: npm run settlement -- <action> --connection <id>
 
   import <file>                        imports a report of the connection's provider, all of it or nothing, and finds the
                                        transactions that its lines settle
+  fetch [--from <day>] [--before <day>]   fetches the report at Stripe and imports it as if it were a file; days as in
+                                       2026-09-30 (UTC), --before exclusive; without them, what is not fetched yet
   match                                searches the lines of unknown payments again, all of them
   sandbox-report <file>                writes the report of a connection to the sandbox
   differences                          what reports say differently from the record, unresolved first
@@ -42,27 +45,15 @@ the sandbox's (docs/finance.md).
 Run it in the service's environment. Exit code: 0 done or nothing to do, 1 refused, 2 wrong command line, 3 the provider
 settled a payment that the record has as unsuccessful or open.`;
 
-const OPERANDS = { import: 1, match: 0, 'sandbox-report': 1, differences: 0, resolve: 2, reopen: 2 } as const;
+const OPERANDS = {
+  ...{ import: 1, fetch: 0, match: 0, 'sandbox-report': 1, differences: 0, resolve: 2, reopen: 2 },
+} as const;
 /** Maximum number of differences that are printed, from each node of a distributed database. */
 const MAX_LISTED = 1_000;
 const STATUS_DIFFERS = 3;
 
 async function main(argv: readonly string[], io: CommandIo): Promise<number> {
-  const { positionals, values } = parseArguments(
-    argv,
-    { allowPositionals: true, options: { connection: { type: 'string' }, note: { type: 'string' } } },
-    io.environment,
-  );
-  const [action = '', ...operands] = positionals;
-  if (!Object.hasOwn(OPERANDS, action)) throw new UsageError('The first argument must be an action.');
-  const wanted = OPERANDS[action as keyof typeof OPERANDS];
-  if (operands.length !== wanted) throw new UsageError(`${action} takes ${wanted} arguments.`);
-  const [first = '', second = ''] = operands;
-  const { connection, note = '' } = values;
-  if (connection === undefined) throw new UsageError('--connection is required.');
-  if (wanted === 2 && (note === '' || note.length > 900)) {
-    throw new UsageError('--note is required, of at most 900 characters.');
-  }
+  const { action, first, second, connection, note, period } = readArguments(argv, io);
   if (action === 'import') {
     await access(first).catch((error: NodeJS.ErrnoException) => {
       throw new UsageError(`${first} cannot be read (${error.code}).`);
@@ -71,6 +62,7 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const config = readConfig(io.environment);
   return withDatabase(config, io, async (storage) => {
     if (action === 'import') return importHere(config, storage, io, { path: first, connection });
+    if (action === 'fetch') return fetchHere(config, storage, io, { ...period, connection });
     if (action === 'match') return matchHere(config, storage, io, connection);
     if (action === 'sandbox-report') return writeReport(config, storage, { path: first, connection });
     const catalogue = await openInForce(config, storage);
@@ -88,6 +80,34 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
     io.stderr.write(`Nothing was done: there is no difference ${first} ${second}\n`);
     return 1;
   });
+}
+
+function readArguments(argv: readonly string[], io: CommandIo) {
+  const text = { type: 'string' } as const;
+  const options = { connection: text, note: text, from: text, before: text };
+  const { positionals, values } = parseArguments(argv, { allowPositionals: true, options }, io.environment);
+  const [action = '', ...operands] = positionals;
+  if (!Object.hasOwn(OPERANDS, action)) throw new UsageError('The first argument must be an action.');
+  const wanted = OPERANDS[action as keyof typeof OPERANDS];
+  if (operands.length !== wanted) throw new UsageError(`${action} takes ${wanted} arguments.`);
+  const [first = '', second = ''] = operands;
+  const { connection, note = '' } = values;
+  if (connection === undefined) throw new UsageError('--connection is required.');
+  if (wanted === 2 && (note === '' || note.length > 900)) {
+    throw new UsageError('--note is required, of at most 900 characters.');
+  }
+  const period = { from: dayIn('--from', values.from), before: dayIn('--before', values.before) };
+  const { from, before } = period;
+  if (action !== 'fetch' && (from || before)) throw new UsageError('--from and --before are for fetch.');
+  if (from && before && from >= before) throw new UsageError('--from must be earlier than --before.');
+  return { action, first, second, connection, note, period };
+}
+
+function dayIn(option: string, text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined;
+  const day = new Date(/^\d{4}-\d\d-\d\d$/.test(text) ? text : Number.NaN);
+  if (!Number.isNaN(day.getTime()) && dayOf(day) === text) return day;
+  throw new UsageError(`${option} must be a day, as in 2026-09-30.`);
 }
 
 function printDifferences(found: readonly StoredDifference[], { stdout }: CommandIo): number {
@@ -119,12 +139,44 @@ async function importHere(
     onProgress,
   }).finally(() => progress.end());
   const counts = await matchSettlement(database, account);
-  const imported =
-    result === 'already imported'
-      ? 'it was imported before'
-      : `${result.added} new lines, ${result.repeated} repeated`;
-  io.stdout.write(`${file.name}: ${imported}; ${inWords(counts)}\n`);
+  io.stdout.write(`${file.name}: ${linesInWords(result)}; ${inWords(counts)}\n`);
   return printAlarms(database, account, io);
+}
+
+function linesInWords(result: ImportedFile | 'already imported'): string {
+  if (result === 'already imported') return 'it was imported before';
+  return `${result.added} new lines, ${result.repeated} repeated`;
+}
+
+async function fetchHere(
+  config: Config,
+  storage: CommandStorage,
+  io: CommandIo,
+  { connection: id, ...period }: WantedPeriod & { readonly connection: string },
+): Promise<number> {
+  const { database } = storage;
+  const catalogue = await openInForce(config, storage);
+  try {
+    const { settled, account, source } = await connectionOf(catalogue, id);
+    if (!source) {
+      const { connector } = catalogue.catalogue.connections.find((one) => one.id === id) ?? {};
+      const advice = `download the report and run: npm run settlement -- import <file> --connection ${id}`;
+      throw new UsageError(`--connection: the reports of ${connector} are files: ${advice}`);
+    }
+    const options = { ...period, actor: actorOf(config) };
+    const fetched = await fetchSettlement(database, settled, source, options);
+    if (fetched === 'nothing to fetch') {
+      io.stdout.write('nothing to fetch: all that the provider has completed was fetched before\n');
+      return 0;
+    }
+    const counts = await matchSettlement(database, account);
+    const { from, before } = fetched.period;
+    const days = `${dayOf(from)} to ${dayOf(before)} (exclusive)`;
+    io.stdout.write(`${days}: ${linesInWords(fetched.result)}; ${inWords(counts)}\n`);
+    return await printAlarms(database, account, io);
+  } finally {
+    await catalogue.close();
+  }
 }
 
 async function matchHere(

@@ -10,6 +10,7 @@ import type { Loop } from '#src/repeat.ts';
 import type { WebhookName } from '#src/store/tables/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 import { startAgeOut } from './age-out.ts';
+import { type FetchDailyDeps, startDailyFetches } from './fetch-daily.ts';
 import { type SettlementDeps, startSettlement } from './follow-settlement.ts';
 import { type ClockDeps, watchClock } from './watch-clock.ts';
 import { startTotals } from './write-totals.ts';
@@ -37,7 +38,8 @@ export type BackgroundDeps = CheckerDeps &
   FollowDeps &
   OpenOutcomesDeps &
   ClockDeps &
-  SettlementDeps & {
+  SettlementDeps &
+  FetchDailyDeps & {
     readonly webhooks: WebhookDeps;
     readonly onSweepError: (error: unknown) => void;
     /** Pause between two searches for due work. */
@@ -63,6 +65,7 @@ export function createBackground(deps: BackgroundDeps): Background {
         startAgeOut(database, { onError }),
         startTotals(database, { onError }),
         startSettlement(deps, { onError }),
+        startDailyFetches(deps, { onError }),
         watchClock(deps),
       ];
       checker = startChecker(deps, { intervalMs });

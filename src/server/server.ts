@@ -243,10 +243,11 @@ function backgroundDeps(
   config: Config,
   { deps, live, observers, vault }: Pick<Routed, 'deps' | 'live' | 'observers' | 'vault'>,
 ): BackgroundDeps {
-  const { openOutcomes, clock, onSweepError, onFollowError, onSettlementAlarm } = observers;
+  const { openOutcomes, clock, onSweepError, onFollowError, onSettlementAlarm, settlementFetches } =
+    observers;
   return {
     ...deps,
-    ...{ openOutcomes, clock, onSweepError, onFollowError, onSettlementAlarm },
+    ...{ openOutcomes, clock, onSweepError, onFollowError, onSettlementAlarm, settlementFetches },
     connections: live.connections,
     openedCatalogue: live.opened,
     isLeftAlone: (id) => live.health().get(id)?.isLeftAlone() ?? false,

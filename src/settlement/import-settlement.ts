@@ -37,6 +37,11 @@ export type SettledConnection = {
 export type GivenFile = {
   readonly name: string;
   readonly open: () => AsyncIterable<Uint8Array>;
+  /**
+   * true: the provider's report on the period in its name. It may have no line, and it is another file than the report on another
+   * period with the same content.
+   */
+  readonly isFetched?: true;
 };
 
 /** The lines of an imported file. */
@@ -110,7 +115,7 @@ async function store(
     batch = [];
   }
   if (batch.length > 0) await add(batch);
-  if (lines === 0) throw new SettlementFileError('the file has no line to import');
+  if (lines === 0 && !given.isFetched) throw new SettlementFileError('the file has no line to import');
   const result = { fileId: file.id, added, repeated: lines - added };
   const detail = `${connection.id}: ${added} new lines, ${result.repeated} repeated`;
   const audited = { accountId: INSTALLATION, actor, action: 'import-settlement', subject: file.name, detail };
@@ -121,8 +126,13 @@ async function store(
 }
 
 /** Returns the size and the hash of a file. @throws SettlementFileError if it is too large. */
-async function digest({ open }: GivenFile): Promise<Pick<NewSettlementFile, 'sha256' | 'bytes'>> {
+async function digest({
+  name,
+  open,
+  isFetched,
+}: GivenFile): Promise<Pick<NewSettlementFile, 'sha256' | 'bytes'>> {
   const hash = createHash('sha256');
+  if (isFetched) hash.update(`${name}\n`);
   let bytes = 0;
   for await (const piece of open()) {
     hash.update(piece);

@@ -1,3 +1,4 @@
+import type { SettlementSource } from '#src/connectors/port/settlement-source.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import type { SettledConnection } from './import-settlement.ts';
 
@@ -16,7 +17,11 @@ export type SettledCatalogue = {
   };
   readonly connections: ReadonlyMap<
     string,
-    { readonly identity: string; readonly accountCurrency?: string | undefined }
+    {
+      readonly identity: string;
+      readonly accountCurrency?: string | undefined;
+      readonly settlementSource?: SettlementSource | undefined;
+    }
   >;
 };
 
@@ -29,7 +34,12 @@ export function settledConnection(
   opened: SettledCatalogue,
   id: string,
 ):
-  | { readonly settled: SettledConnection; readonly account: SettledAccount }
+  | {
+      readonly settled: SettledConnection;
+      readonly account: SettledAccount;
+      /** undefined: its reports are files. */
+      readonly source: SettlementSource | undefined;
+    }
   | 'no such connection'
   | 'no reports' {
   const definition = opened.catalogue.connections.find((one) => one.id === id);
@@ -37,10 +47,10 @@ export function settledConnection(
   if (!definition || !connection) return 'no such connection';
   const reports = CONNECTORS.find(({ name }) => name === definition.connector)?.settlement;
   if (!reports) return 'no reports';
-  const { identity, accountCurrency: currency } = connection;
+  const { identity, accountCurrency: currency, settlementSource: source } = connection;
   const sameAccount = [...opened.connections].filter(([, other]) => other.identity === identity);
   return {
-    settled: { id, identity, read: reports.read, currency },
+    ...{ settled: { id, identity, read: reports.read, currency }, source },
     account: {
       identity,
       connectionIds: sameAccount.map(([other]) => other),

@@ -4,12 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { run } from '#src/commands/settlement.ts';
+import { FAKE_API_KEY, startFakeStripe } from '../connectors/stripe/fake-stripe.ts';
 import { databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'payments-settlement-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 onOwnDatabase({});
+
+const stripe = await startFakeStripe();
+afterAll(() => stripe.close());
 
 const CATALOGUE = `
 payment_method_types: [{ type: CARD, category: CARD, workflows: [DIRECT] }]
@@ -18,7 +22,14 @@ connections:
     name: Stripe
     provider_id: STRIPE
     connector: stripe
+    settings: { base_url: '${stripe.url}' }
     secrets_from_environment: { api_key: STRIPE_KEY }
+  - id: a
+    name: Adyen
+    provider_id: ADYEN
+    connector: adyen
+    settings: { base_url: 'https://checkout-test.adyen.com', merchant_account: Shop }
+    secrets_from_environment: { api_key: ADYEN_KEY, hmac_key: ADYEN_HMAC_KEY }
 routes:
   - { id: 1, name: All, targets: [{ connection: s }] }
 `;
@@ -30,14 +41,11 @@ const catalogue = write('catalogue.yaml', CATALOGUE);
 const REPORT = `balance_transaction_id,created_utc,currency,gross,fee,net,reporting_category,source_id,payment_intent_id,automatic_payout_id
 txn_1,2026-09-30 10:00:00,usd,12.00,0.65,11.35,charge,ch_1,pi_1,po_1
 `;
+const SECRETS = { STRIPE_KEY: FAKE_API_KEY, ADYEN_KEY: 'key', ADYEN_HMAC_KEY: 'A'.repeat(64) };
 const key = randomBytes(32).toString('base64');
 const KEYS = { VAULT_KEYS: `one:${key}`, HASH_KEY: key };
 const command = (...args: string[]) =>
-  runCommand(
-    run,
-    { DATABASE_URL: databaseUrl(), CATALOGUE_FILE: catalogue, STRIPE_KEY: 'sk_test_1', ...KEYS },
-    ...args,
-  );
+  runCommand(run, { DATABASE_URL: databaseUrl(), CATALOGUE_FILE: catalogue, ...SECRETS, ...KEYS }, ...args);
 
 it('the settlement command imports a report once, and says what its lines settle', async () => {
   const report = write('report.csv', REPORT);
@@ -70,6 +78,33 @@ it('differences are listed, resolved with a note and opened again', async () => 
   ]);
 });
 
+it('the settlement command fetches a report at Stripe, and the lines of a file that was imported before stay', async () => {
+  const [header = '', cells = ''] = REPORT.trim().split('\n');
+  const line = Object.fromEntries(header.split(',').map((name, i) => [name, cells.split(',')[i] ?? '']));
+  const effective = { automatic_payout_effective_at_utc: '2026-09-30 00:00:00' };
+  stripe.reports.lines = [line, { ...line, balance_transaction_id: 'txn_2' }].map((one) => ({
+    ...one,
+    ...effective,
+  }));
+  stripe.reports.pending = 0;
+  const fetched = await command('fetch', '--connection', 's');
+  expect(fetched).toMatchObject({
+    code: 0,
+    stdout:
+      '2026-09-24 to 2026-10-01 (exclusive): 1 new lines, 1 repeated; 0 matched, 1 of unknown payments, 0 ambiguous\n',
+  });
+  expect(await command('fetch', '--connection', 's')).toMatchObject({
+    ...{ code: 0, stdout: 'nothing to fetch: all that the provider has completed was fetched before\n' },
+  });
+  const again = ['--from', '2026-09-24', '--before', '2026-10-01'];
+  expect((await command('fetch', '--connection', 's', ...again)).stdout).toContain('it was imported before');
+  const later = await command('fetch', '--connection', 's', '--before', '2026-10-02');
+  expect([later.code, later.stderr]).toEqual([
+    1,
+    expect.stringContaining("Nothing was imported: the provider's reports are complete for the days before"),
+  ]);
+});
+
 it('the settlement command refuses a report of another provider, and names the columns', async () => {
   const { code, stderr } = await command('import', write('other.csv', 'a;b\n1;2\n'), '--connection', 's');
   expect([code, stderr]).toEqual([
@@ -84,6 +119,14 @@ it.each([
   [['resolve', 'a', 'b', '--connection', 's'], '--note is required'],
   [['import', catalogue], '--connection is required.'],
   [['sandbox-report', 'x.csv', '--connection', 's'], '--connection: s is no connection to the sandbox.'],
+  [['fetch', '--connection', 'a'], 'the reports of adyen are files: download the report and run: npm run'],
+  [['fetch', '--connection', 's', '--from', '2026-9-1'], '--from must be a day, as in 2026-09-30.'],
+  [['fetch', '--connection', 's', '--before', '2026-02-30'], '--before must be a day'],
+  [
+    ['fetch', '--connection', 's', '--from', '2026-09-02', '--before', '2026-09-02'],
+    '--from must be earlier than --before.',
+  ],
+  [['differences', '--connection', 's', '--from', '2026-09-02'], '--from and --before are for fetch.'],
   [['import', join(directory, 'none.csv'), '--connection', 's'], 'cannot be read (ENOENT)'],
   [
     ['import', catalogue, '--connection', 't'],

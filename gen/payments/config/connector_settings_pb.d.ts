@@ -408,6 +408,14 @@ export declare type StripeConfig = Message<"payments.config.StripeConfig"> & {
   applePayTokens: boolean;
 
   /**
+   * Fetches the account's report on payouts every day, and finds the transactions that it settles. The API key must be allowed
+   * to write report runs and to read files.
+   *
+   * @generated from field: bool fetch_settlement = 11;
+   */
+  fetchSettlement: boolean;
+
+  /**
    * Maps payment_method.type to Stripe's payment method, in addition to PIX, BOLETO, OXXO and SPEI, or instead.
    *
    * @generated from field: map<string, string> methods = 10;

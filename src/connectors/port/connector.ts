@@ -8,6 +8,7 @@ import type { Dispute } from './dispute-report.ts';
 import type { WalletEnrollment } from './enrollment.ts';
 import type { Outcome } from './outcome.ts';
 import type { SettlementReports } from './settlement-line.ts';
+import type { SettlementSource } from './settlement-source.ts';
 
 /** The implementation for one provider: a folder under connectors/ and a line in registry.ts. */
 export type Connector = {
@@ -134,6 +135,8 @@ export type ProviderConnection = {
    * local method needs a bank.
    */
   readonly listBanks?: (type: string) => Promise<readonly Bank[]>;
+  /** The provider's settlement reports. undefined: they are files, which somebody imports. */
+  readonly settlementSource?: SettlementSource;
   /** Reads the provider's notifications. undefined: the provider sends none. */
   readonly readNotification: ReadNotification | undefined;
   /**

@@ -33,6 +33,7 @@ import { readEvent } from './notifications.ts';
 import { createIntent, createPaymentMethod, fromPreparation } from './preparations.ts';
 import { FORM, NOTIFICATION_SECRETS, readSettings, type StripeSettings } from './settings.ts';
 import { readStripeSettlement } from './settlement.ts';
+import { openSettlementSource } from './settlement-source.ts';
 import {
   type Call,
   type CardMethod,
@@ -91,6 +92,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     { origin, timeoutMs, proxy: context.proxy },
     (target: StripeTarget) => httpRequest(target, apiKey),
   );
+  const { close: closeFiles, ...settlementSource } = openSettlementSource(stripe, begin, context.proxy);
   const shownAs = { providerId: context.providerId, accountId };
   const call = (): Call => ({ send: begin(), settings: stripe, shownAs });
   return {
@@ -110,7 +112,11 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
         : undefined,
     probe: (report) => probe(begin(), report),
     readAccount: () => readAccount(call()),
-    close,
+    settlementSource,
+    close: async () => {
+      await closeFiles();
+      await close();
+    },
   };
 }
 

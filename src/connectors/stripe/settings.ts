@@ -34,6 +34,8 @@ export type StripeSettings = {
   readonly requestThreeDSecure: 'automatic' | 'any';
   /** Accepts tokens of Apple Pay, with a request that Stripe does not publish. */
   readonly applePayTokens: boolean;
+  /** The service fetches the account's settlement reports daily. */
+  readonly fetchesSettlement: boolean;
   /** The local methods, by payment_method.type. */
   readonly localMethods: ReadonlyMap<string, StripeMethod>;
 };
@@ -67,6 +69,7 @@ export function readSettings(settings: JsonObject, secrets: Secrets): StripeSett
     installments: config.installments,
     requestThreeDSecure: config.requestThreeDSecure === 'any' ? 'any' : defaults.request_three_d_secure,
     applePayTokens: config.applePayTokens,
+    fetchesSettlement: config.fetchSettlement,
     localMethods: methodsOf(config.methods),
   };
 }

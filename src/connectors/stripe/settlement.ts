@@ -15,6 +15,18 @@ const REQUIRED = [
   ...['balance_transaction_id', ['created_utc', 'created'], 'currency', 'gross', 'fee', 'net'],
   ...['reporting_category', 'source_id', 'payment_intent_id', 'automatic_payout_id'],
 ];
+const OUR_IDS = [
+  'refund_metadata[transaction_id]',
+  'payment_metadata[capture_transaction_id]',
+  'payment_metadata[transaction_id]',
+];
+
+/** The columns that are read: what a fetched report must have. */
+export const COLUMNS: readonly string[] = [
+  ...['balance_transaction_id', 'created_utc', 'currency', 'gross', 'fee', 'net', 'reporting_category'],
+  ...['source_id', 'payment_intent_id', 'charge_id', 'automatic_payout_id'],
+  ...['customer_facing_amount', 'customer_facing_currency', ...OUR_IDS],
+];
 
 const KINDS: Readonly<Record<string, SettlementKind>> = {
   charge: 'payment',
@@ -55,11 +67,7 @@ function readLine(row: TableRow): SettlementLine {
     report: '',
     kind,
     rawKind,
-    ourId: ourIdIn(
-      row.read('refund_metadata[transaction_id]'),
-      row.read('payment_metadata[capture_transaction_id]'),
-      row.read('payment_metadata[transaction_id]'),
-    ),
+    ourId: ourIdIn(...OUR_IDS.map((column) => row.read(column))),
     providerReference: isPayment ? (intent ?? source) : source,
     parentReference: intent,
     disputeReference: kind === 'dispute' || kind === 'dispute_reversal' ? source : undefined,

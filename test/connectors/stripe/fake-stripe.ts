@@ -2,6 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import { createLedger } from './fake-ledger.ts';
 import { checkParameters } from './fake-parameters.ts';
+import { createReports } from './fake-reports.ts';
 import { type Answer, invalid, newId, parseForm, StripeError, stripeSignature } from './fake-wire.ts';
 
 /** A request as the fake saw it. */
@@ -46,6 +47,7 @@ export async function startFakeStripe() {
   const nowMs = () => Date.now() + time.shiftMs;
   let url = '';
   const ledger = createLedger(nowMs, (id) => `${url}/redirect/authenticate/${id}`);
+  const reports = createReports();
   const keys = new Map<string, Kept>();
   const faults: { pattern: RegExp; fault: Fault }[] = [];
   const requests: Seen[] = [];
@@ -157,6 +159,8 @@ export async function startFakeStripe() {
   }
 
   function route(call: string, fields: JsonObject): Answer {
+    const reported = reports.answer(call, fields);
+    if (reported) return reported;
     const [, id = '', verb] = /^(?:GET|POST) \/v1\/[a-z_]+\/([^/]+)(?:\/([a-z_]+))?$/.exec(call) ?? [];
     if (call === 'POST /v1/payment_methods') return ledger.createMethod(fields);
     if (call === 'POST /v1/customers') {
@@ -243,6 +247,7 @@ export async function startFakeStripe() {
   return {
     url,
     ledger,
+    reports,
     requests,
     pace,
     notification,
