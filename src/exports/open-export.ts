@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { invalidField } from '#src/service-error.ts';
@@ -31,6 +30,7 @@ import {
 } from './columns.ts';
 import { type Cell, csvLine, csvStart } from './csv.ts';
 import type { ExportKind, ExportRequest } from './export-request.ts';
+import { createPace, type Pace } from './pace.ts';
 import { momentName } from './period.ts';
 
 /** A file that can be read once. */
@@ -47,13 +47,6 @@ export type OpenExport = {
 export type Tally = { rows: number; readonly sums: Map<string, bigint> };
 
 const PIECE_CHARS = 16 * 1024;
-
-/**
- * An export rests this many times as long as it took to read a page, at most MAX_REST_MS, which leaves most of the
- * processor to payments: reads take longer while there are many, and so do the rests.
- */
-const RESTS = 2;
-const MAX_REST_MS = 150;
 
 /**
  * Opens an export. Its end is fixed here, so that no row comes twice and none is missed, whatever is written meanwhile.
@@ -190,11 +183,12 @@ async function* writePieces(
   const names = columns.map(([name]) => name);
   const passes = filterOf(names, request.filters);
   const add = tallyOf(names, tally);
+  const pace = createPace(database);
   let piece = csvStart(format) + line(names);
   for await (const account of accounts()) {
     const rows = { ...bounds, accountId: account.id };
     const withRecords = source.readsRecords || includesPayer;
-    for await (const some of readRows(database, { source, rows, account, withRecords })) {
+    for await (const some of readRows(database, { source, rows, account, withRecords, pace })) {
       for (const row of some) {
         const cells = columns.map(([, cell]) => cell(row));
         if (!passes(cells)) continue;
@@ -231,25 +225,24 @@ type Reading = {
   readonly rows: RowsOf;
   readonly account: Account;
   readonly withRecords: boolean;
+  readonly pace: Pace;
 };
 
 /** Reads an account's rows page by page, at its pace. @returns the rows for up to AT_ONCE rows of a page at a time. */
 async function* readRows(
   database: Database,
-  { source, rows, account, withRecords }: Reading,
+  { source, rows, account, withRecords, pace }: Reading,
 ): AsyncGenerator<Told<AnyRow>[], void> {
   for (let after: AnyRow | undefined; ; ) {
-    const begunMs = performance.now();
-    const page = await source.read(database, rows, after);
-    const restMs = Math.min(RESTS * (performance.now() - begunMs), MAX_REST_MS);
+    const last = after;
+    const page = await pace(() => source.read(database, rows, last));
     for (let at = 0; at < page.length; at += AT_ONCE) {
       const some = page.slice(at, at + AT_ONCE);
-      const records = withRecords ? await recordsOf(database, account.id, some) : NO_RECORDS;
-      const own = await source.rowsFor(database, some);
+      const records = withRecords ? await pace(() => recordsOf(database, account.id, some)) : NO_RECORDS;
+      const own = await pace(() => source.rowsFor(database, some));
       yield own.map((row) => ({ ...row, accountName: account.name, record: records(row.paymentId) }));
     }
     after = page.at(-1);
-    await setTimeout(restMs);
     if (page.length < ROWS_A_PAGE) return;
   }
 }

@@ -83,23 +83,44 @@ async function bench(ending: Ending): Promise<void> {
       'more memory MB': Math.round(peakResidentMb(service.pid) - before.residentMb),
     },
   });
+  // Turns alternate in their order, so that a machine that becomes slower or faster favours neither side.
+  const without = () => withCpu(pay, cpu);
+  const beside = async () => {
+    const leaving = new AbortController();
+    const file = exported(service.port, leaving.signal);
+    const result = await withCpu(pay, cpu);
+    leaving.abort();
+    return { ...result, rows: (await file).rows };
+  };
   const rates: Record<string, object> = {};
   for (let turn = 1; turn <= Number(values.turns); turn++) {
-    const without = await pay();
-    const leaving = new AbortController();
-    const beside = exported(service.port, leaving.signal);
-    const withOne = await pay();
-    leaving.abort();
+    const first = turn % 2 === 1 ? await without() : undefined;
+    const withOne = await beside();
+    const none = first ?? (await without());
     rates[`turn ${turn}`] = {
-      'payments/s without': Math.round(without.perSecond),
+      'payments/s without': Math.round(none.perSecond),
       'payments/s beside an export': Math.round(withOne.perSecond),
-      'lost %': Math.round(1_000 * (1 - withOne.perSecond / without.perSecond)) / 10,
-      'p99 ms without': Math.round(without.p99Ms),
+      'lost %': Math.round(1_000 * (1 - withOne.perSecond / none.perSecond)) / 10,
+      'CPU ms a payment without': none.cpuMs,
+      'CPU ms a payment beside': withOne.cpuMs,
+      'p99 ms without': Math.round(none.p99Ms),
       'p99 ms beside': Math.round(withOne.p99Ms),
-      'rows meanwhile': (await beside).rows,
+      'rows meanwhile': withOne.rows,
     };
   }
   console.table(rates);
+}
+
+/** Makes payments. @returns their rate, and the CPU time of the service and PostgreSQL for each, with all else they do. */
+async function withCpu(
+  pay: () => Promise<LoopResult>,
+  cpu: () => { readonly server: number; readonly postgres: number },
+) {
+  const before = cpu();
+  const result = await pay();
+  const after = cpu();
+  const cpuMs = (after.server - before.server + after.postgres - before.postgres) / result.sent;
+  return { ...result, cpuMs: Math.round(cpuMs * 1_000) / 1_000 };
 }
 
 /** Exports every account's movements of the last hundred days. @returns the rows, and how long they took. */

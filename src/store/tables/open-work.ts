@@ -17,8 +17,9 @@ export type RecentAttempts = {
 export const MAX_RECENT_ATTEMPTS = 10_000;
 
 // Ids are ordered by time, so their index finds the latest. Operations have a parent; attempts do not.
-const AN_HOUR_AGO =
-  "(lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 3600000), 12, '0') || repeat('0', 20))::uuid";
+const ago = (ms: number) =>
+  `(lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - ${ms}), 12, '0') || repeat('0', 20))::uuid`;
+const AN_HOUR_AGO = ago(3_600_000);
 const RECENT = {
   name: 'count_recent_attempts',
   text: `
@@ -58,6 +59,25 @@ export async function countRecentAttempts(database: Database): Promise<RecentAtt
     ({ connectionId, status }) => `${connectionId} ${status}`,
     (a, b) => ({ ...a, attempts: a.attempts + b.attempts, sinceS: Math.max(a.sinceS, b.sinceS) }),
   );
+}
+
+/** Maximum number of transactions counted as the latest. */
+export const MAX_LATEST_TRANSACTIONS = 40;
+
+const LATEST = {
+  name: 'count_latest_transactions',
+  text: `
+    SELECT count(*)::integer AS n
+    FROM (
+      SELECT 1 FROM transaction WHERE ${IN_ACCOUNTS} id >= ${ago(2_000)}
+      ORDER BY id DESC LIMIT ${MAX_LATEST_TRANSACTIONS}
+    ) latest`,
+};
+
+/** Counts the transactions of the last two seconds, up to MAX_LATEST_TRANSACTIONS on each node. */
+export async function countLatestTransactions(database: Database): Promise<number> {
+  const rows = await searchAccounts<{ n: number }>(database, LATEST, []);
+  return rows.reduce((sum, { n }) => sum + n, 0);
 }
 
 /** An attempt with an unknown outcome. */
