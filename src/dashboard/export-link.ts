@@ -23,7 +23,7 @@ const TEXTS: Readonly<Record<string, string>> = {
 /** Fields of the search for which files have no filter. */
 const NOT_EXPORTED = [
   ...(['sub_status', 'code', 'category', 'least', 'most', 'unknown', 'disputed'] as const),
-  ...(['succeeded_from', 'succeeded_to'] as const),
+  ...(['outcome', 'refunded', 'succeeded_from', 'succeeded_to'] as const),
 ];
 
 /** Links to the export of what is searched for; nothing for a search that no file can have. */

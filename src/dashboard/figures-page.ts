@@ -1,204 +1,244 @@
-import { readPeriod } from '#src/exports/period.ts';
-import { formatMoney } from '#src/money.ts';
-import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { listAccountNames } from '#src/store/tables/accounts.ts';
-import { sumTotals, type Total } from '#src/store/tables/payment-totals.ts';
+import { type RecentSum, sumRecentTotals, sumTotals, type Total } from '#src/store/tables/payment-totals.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { type Html, html } from '#src/web/html.ts';
-import { DASHBOARD, missingNodes } from './frame.ts';
-import { count, money, option, percent, shortened, time } from './show.ts';
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { amountText, type LinkTo, moneyCharts, paymentCharts, searchOf } from './figures-charts.ts';
+import {
+  type FiguresPeriod,
+  isRecent,
+  readFiguresPeriod,
+  SPANS,
+  type Stretch,
+  totalsPeriodOf,
+  USUAL_SPAN,
+} from './figures-period.ts';
+import { type Counted, decided, type Sum, sumOf, total } from './figures-sums.ts';
+import { missingNodes } from './frame.ts';
+import { addressOf, type Search } from './search-form.ts';
+import { count, option, percent, shortened } from './show.ts';
 import type { Page, Visit } from './visit.ts';
 
-const HOUR_MS = 3_600_000;
 const MAX_ACCOUNTS = 1_000;
 /** Limit on the rows of each table. */
 const MAX_ROWS = 12;
 
-/** The periods to choose, in hours, with the hours of each part that the charts show. */
-const SPANS = {
-  '1h': { name: '1 hour', hours: 1, part: 1 },
-  '24h': { name: '24 hours', hours: 24, part: 1 },
-  '7d': { name: '7 days', hours: 168, part: 6 },
-  '30d': { name: '30 days', hours: 720, part: 24 },
-} as const;
-
-/** A period of whole hours, in parts of equal length. */
-type Span = { readonly from: Date; readonly before: Date; readonly partH: number };
-
-/** Sums of totals. */
-type Sum = {
-  approved: number;
-  declined: number;
-  failed: number;
-  open: number;
-  refunds: number;
-  disputes: number;
+/** A period and the time before it, with rows of each. */
+type Compared<Row> = {
+  readonly period: FiguresPeriod;
+  readonly now: readonly Row[];
+  readonly past: readonly Row[];
+  readonly linkTo: LinkTo;
 };
 
 /** Figures of a period against the time before, from the totals by hour of creation. */
 export async function figuresPage(database: Database, visit: Visit): Promise<Page> {
   const accounts = await listAccountNames(database, MAX_ACCOUNTS);
-  const accountId = isUuid(visit.query('account_id')) ? visit.query('account_id') : undefined;
-  const { span, fault } = spanOf(visit, new Date());
-  const lengthMs = span.before.getTime() - span.from.getTime();
-  const since = new Date(span.from.getTime() - lengthMs);
-  const totals = await sumTotals(
-    database,
-    { ...span, since, partS: (span.partH * HOUR_MS) / 1_000 },
-    accountId,
-  );
-  const [now, past] = [totals.filter(({ part }) => part >= 0), totals.filter(({ part }) => part < 0)];
-  const content = html`<div class="heading"><h1>Figures</h1><p class="quiet">Payments created from ${time(span.from)} to ${time(span.before)} UTC, against the ${lengthMs / HOUR_MS} hours before</p></div>
-${[...missingNodes(database), ...(fault ? [fault] : [])].map((text) => html`<ul class="alarms"><li>${text}</li></ul>`)}
+  const chosen = visit.query('account_id');
+  const accountId = isUuid(chosen) ? chosen : undefined;
+  const today = new Date();
+  const period = readFiguresPeriod(visit.query, today);
+  const hours = totalsPeriodOf(period);
+  const hasRecent = isRecent(period, today);
+  const [totals, recent] = await Promise.all([
+    sumTotals(database, hours, accountId),
+    hasRecent ? sumRecentTotals(database, hours, accountId) : [],
+  ]);
+  const linkTo = linksOf(accountId ?? (accounts.length === 1 ? (accounts[0]?.id ?? '') : ''), period.zone);
+  const all: Compared<Total> = {
+    ...{ period, linkTo },
+    now: totals.filter(({ part }) => part >= 0),
+    past: totals.filter(({ part }) => part < 0),
+  };
+  const faults = [...missingNodes(database), ...(period.fault === undefined ? [] : [period.fault])];
+  const content = html`<div class="heading"><h1>Figures</h1><p class="quiet">Payments created ${stretchOf(period)}, against ${stretchOf(period.past)} (${period.zone})</p></div>
+${faults.length > 0 && html`<ul class="alarms">${faults.map((text) => html`<li>${text}</li>`)}</ul>`}
 ${form(visit, accounts)}
-${tiles(sumOf(now), sumOf(past))}
-<p class="quiet">The approval rate is the approved payments among those with a known outcome: approved, declined, and failed (not sent, expired or canceled before an approval). Payments that are still open are left out. Each payment counts in the hour in which it was created, with its money, refunds and disputes so far; the latest hours are counted every five minutes, older ones once a day for 35 days. Codes and countries of the last hour are on the <a href="${DASHBOARD}">overview</a>.</p>
+${tiles(all)}
+${explanation(period)}
 <div class="columns">
-${byTime(now, span)}
-${moneyTable(now, past)}
-${tableBy('By connection', 'Connection', now, past, ({ connectionId }) => connectionId)}
-${tableBy('By method', 'Method', now, past, ({ methodType }) => methodType.replaceAll('_', ' '))}
+${paymentCharts(all.now, period, linkTo)}
+${moneyCharts(all.now, period, linkTo)}
+${moneyTable(all)}
+${tableBy('By connection', 'Connection', all, ({ connectionId }) => ({ connection: connectionId }))}
+${tableBy('By method', 'Method', all, ({ methodType }) => ({ method: methodType }))}
+${hasRecent ? recentTables(recent, all) : NOTHING}
 </div>`;
   return { title: 'Figures', section: '/figures', content };
 }
 
-/** Reads the period. Whole hours (UTC) are counted, the last of them the running one. */
-function spanOf(visit: Visit, now: Date): { readonly span: Span; readonly fault?: string } {
-  const [from, before] = [visit.query('from'), visit.query('before')];
-  const end = Math.floor(now.getTime() / HOUR_MS + 1) * HOUR_MS;
-  const chosen = Object.hasOwn(SPANS, visit.query('span'))
-    ? (visit.query('span') as keyof typeof SPANS)
-    : '24h';
-  const { hours, part } = SPANS[chosen];
-  const span = { from: new Date(end - hours * HOUR_MS), before: new Date(end), partH: part };
-  if (from === '' && before === '') return { span };
-  try {
-    const given = readPeriod({ from: from || undefined, before: before || undefined });
-    const first = Math.floor(given.from.epochMilliseconds / HOUR_MS);
-    const last = Math.ceil(given.before.epochMilliseconds / HOUR_MS);
-    // At most 32 parts fit into a chart.
-    const partH = Math.max(1, Math.ceil((last - first) / 32));
-    return { span: { from: new Date(first * HOUR_MS), before: new Date(last * HOUR_MS), partH } };
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    return { span, fault: `${error.message}. The period is the last ${SPANS[chosen].name}.` };
-  }
+/** Returns links to searches. The search asks for an account if it needs one. */
+function linksOf(account: string, zone: string): LinkTo {
+  const minute = (moment: Temporal.ZonedDateTime) =>
+    moment.toPlainDateTime().toString({ smallestUnit: 'minute' });
+  return (text, { from, before }, search) => {
+    if (!/[1-9]/.test(text)) return html`${text}`;
+    const period = { from: minute(from), to: minute(before.subtract({ minutes: 1 })) };
+    const address = addressOf({ ...search, ...period, account, zone: zone === 'UTC' ? '' : zone });
+    return html`<a href="${address}">${text}</a>`;
+  };
+}
+
+function stretchOf({ from, before }: Stretch): Html {
+  const text = (moment: Temporal.ZonedDateTime) =>
+    moment.toPlainDateTime().toString({ smallestUnit: 'minute' }).replace('T', ' ');
+  return html`from ${text(from)} to ${text(before)}`;
+}
+
+function explanation({ covers }: FiguresPeriod): Html {
+  return html`<p class="quiet">The period is ${covers}. Each payment counts in the hour in which it was created, with its money, refunds and disputes so far. The last two hours are counted every five minutes, older ones once a day for 35 days.<br>
+The approval rate is the approved payments among those with a known outcome: approved, declined, and failed (not sent, expired or canceled before an approval). It leaves out unknown outcomes, and payments that are open because their payer has yet to act. Below each number of a table is the number of the time before.</p>`;
 }
 
 function form(visit: Visit, accounts: readonly { readonly id: string; readonly name: string }[]): Html {
   const given = visit.query;
   return html`<form class="card filters" method="get">
-<div><label for="span">Period</label><select id="span" name="span">${Object.entries(SPANS).map(([key, { name }]) => option(key, name, given('span') || '24h'))}</select></div>
+<div><label for="span">Period</label><select id="span" name="span">${Object.entries(SPANS).map(([key, name]) => option(key, name, given('span') || USUAL_SPAN))}</select></div>
 <div><label for="account_id">Account</label><select id="account_id" name="account_id">${option('', 'All', given('account_id'))}${accounts.map(({ id, name }) => option(id, shortened(name, 60), given('account_id')))}</select></div>
-<div class="moment"><label for="from">or from (UTC)</label><input id="from" name="from" type="datetime-local" value="${given('from')}"></div>
+<div class="moment"><label for="from">or from</label><input id="from" name="from" type="datetime-local" value="${given('from')}"></div>
 <div class="moment"><label for="before">before</label><input id="before" name="before" type="datetime-local" value="${given('before')}"></div>
+<div><label for="zone">Time zone</label><input id="zone" name="zone" value="${given('zone')}" maxlength="64" autocomplete="off" spellcheck="false" placeholder="UTC"></div>
 <div><button>Show</button></div>
 </form>`;
 }
 
-function tiles(now: Sum, past: Sum): Html {
-  const tile = (name: string, value: string, before: string) =>
-    html`<div class="tile"><p class="name">${name}</p><p class="value">${value}</p><p class="quiet">before: ${before}</p></div>`;
-  const counted = (name: string, key: keyof Sum) => tile(name, count(now[key]), count(past[key]));
+function tiles({ now, past, period, linkTo }: Compared<Total>): Html {
+  const [sum, before] = [sumOf(now), sumOf(past)];
+  const tile = (name: string, search: Partial<Search>, figure: (sum: Sum) => string) =>
+    html`<div class="tile"><p class="name">${name}</p><p class="value">${linkTo(figure(sum), period, search)}</p><p class="quiet">before: ${linkTo(figure(before), period.past, search)}</p></div>`;
   return html`<div class="tiles">
-${counted('Approved payments', 'approved')}
-${tile('Approval rate', percent(now.approved, decided(now)), percent(past.approved, decided(past)))}
-${counted('Declined', 'declined')}
-${counted('Open', 'open')}
-${counted('Refunds', 'refunds')}
-${counted('Disputes', 'disputes')}
+${tile('Approved payments', searchOf('APPROVED'), ({ APPROVED }) => count(APPROVED))}
+${tile('Approval rate', searchOf('APPROVED'), (one) => percent(one.APPROVED, decided(one)))}
+${tile('Declined', searchOf('DECLINED'), ({ DECLINED }) => count(DECLINED))}
+${tile('Failed', searchOf('FAILED'), ({ FAILED }) => count(FAILED))}
+${tile('Unknown outcomes', searchOf('UNKNOWN'), ({ UNKNOWN }) => count(UNKNOWN))}
+${tile('Open', searchOf('OPEN'), ({ OPEN }) => count(OPEN))}
+${tile('Refunds', { refunded: '1' }, ({ refunds }) => count(refunds))}
+${tile('Disputes', { disputed: '1' }, ({ disputes }) => count(disputes))}
 </div>`;
 }
 
-const CHART = { width: 640, height: 120 };
-
-/** A chart of the payments in each part of the period, with the same numbers in a table. */
-function byTime(totals: readonly Total[], { from, before, partH }: Span): Html {
-  const parts = Math.ceil((before.getTime() - from.getTime()) / (partH * HOUR_MS));
-  const groups = Map.groupBy(totals, ({ part }) => part);
-  const sums = Array.from({ length: parts }, (_, i) => sumOf(groups.get(i) ?? []));
-  const most = Math.max(1, ...sums.map(all));
-  const width = CHART.width / parts;
-  const bars = sums.flatMap((sum, i) => {
-    let y = CHART.height;
-    return SERIES.map(([key, tone]) => {
-      const height = (CHART.height * sum[key]) / most;
-      y -= height;
-      return html`<rect class="fill-${tone}" x="${(i * width + 1).toFixed(1)}" y="${y.toFixed(1)}" width="${Math.max(1, width - 2).toFixed(1)}" height="${height.toFixed(1)}"></rect>`;
-    });
-  });
-  const rows = sums.map((sum, i) => {
-    const start = new Date(from.getTime() + i * partH * HOUR_MS);
-    return html`<tr><th scope="row">${time(start)}</th><td class="number">${count(sum.approved)}</td><td class="number">${count(sum.declined)}</td><td class="number">${count(sum.failed)}</td><td class="number">${count(sum.open)}</td><td class="number">${percent(sum.approved, decided(sum))}</td></tr>`;
-  });
-  return html`<section class="card"><h2>Payments over time</h2>
-<svg class="chart" viewBox="0 0 ${CHART.width} ${CHART.height}" preserveAspectRatio="none" aria-hidden="true">${bars}</svg>
-<p class="quiet">At most ${count(most)} payments in ${partH === 1 ? 'an hour' : `${partH} hours`}: approved below, then declined, failed and open.</p>
-<details><summary>The numbers</summary><div class="scroll"><table><thead><tr><th scope="col">From (UTC)</th><th scope="col" class="number">Approved</th><th scope="col" class="number">Declined</th><th scope="col" class="number">Failed</th><th scope="col" class="number">Open</th><th scope="col" class="number">Rate</th></tr></thead><tbody>${rows}</tbody></table></div></details></section>`;
+function moneyTable({ now, past, period, linkTo }: Compared<Total>): Html {
+  const rows = pairsOf(now, past, ({ currency }) => currency)
+    .filter(({ key }) => key !== '')
+    .sort((a, b) => (a.key < b.key ? -1 : 1));
+  const row = ({ key: currency, own, old }: Pair<Total>) => {
+    const approved = { currency, outcome: 'APPROVED' };
+    const cell = (figure: (totals: readonly Total[]) => string, search: Partial<Search>) =>
+      pairCell(linkTo(figure(own), period, search), linkTo(figure(old), period.past, search));
+    const moved = (key: 'approvedMinorUnits' | 'refundedMinorUnits') => (totals: readonly Total[]) =>
+      amountText(
+        totals.reduce((sum, one) => sum + one[key], 0n),
+        currency,
+      );
+    return html`<tr><th scope="row">${currency}</th>${cell((totals) => count(sumOf(totals).APPROVED), approved)}${cell(moved('approvedMinorUnits'), approved)}${cell(moved('refundedMinorUnits'), { currency, refunded: '1' })}</tr>`;
+  };
+  return card(
+    'Approved money',
+    [
+      ['Currency'],
+      ...(['Payments', 'Approved', 'Refunded'] as const).map((name) => [name, 'number'] as const),
+    ],
+    rows.map(row),
+    'Purchases and captures that succeeded, as in the export of movements; an authorization is no money yet.',
+  );
 }
 
-/** Results in drawing order, with their colours. */
-const SERIES = [
-  ['approved', 'good'],
-  ['declined', 'bad'],
-  ['failed', 'fail'],
-  ['open', 'open'],
-] as const;
+/** The rows of one key in the period and in the time before, of which one may have none. */
+type Pair<Row> = {
+  readonly key: string;
+  readonly first: Row;
+  readonly own: readonly Row[];
+  readonly old: readonly Row[];
+};
 
-function moneyTable(now: readonly Total[], past: readonly Total[]): Html {
-  const before = Map.groupBy(past, ({ currency }) => currency);
-  const rows = [...Map.groupBy(now, ({ currency }) => currency)].filter(([currency]) => currency !== '');
-  const moved = (
-    totals: readonly Total[],
-    key: 'approvedMinorUnits' | 'refundedMinorUnits',
-    currency: string,
-  ) =>
-    money(formatMoney({ minorUnits: totals.reduce((sum, one) => sum + one[key], 0n), currency }), currency);
-  return html`<section class="card"><h2>Approved money</h2>${
-    rows.length === 0
-      ? EMPTY
-      : html`<div class="scroll"><table><thead><tr><th scope="col">Currency</th><th scope="col" class="number">Approved</th><th scope="col" class="number">Before</th><th scope="col" class="number">Refunded</th></tr></thead><tbody>${rows.map(([currency, totals]) => html`<tr><th scope="row">${currency}</th><td class="number">${moved(totals, 'approvedMinorUnits', currency)}</td><td class="number">${moved(before.get(currency) ?? [], 'approvedMinorUnits', currency)}</td><td class="number">${moved(totals, 'refundedMinorUnits', currency)}</td></tr>`)}</tbody></table></div><p class="quiet">Purchases and captures that succeeded; an authorization is no money yet.</p>`
-  }</section>`;
+function pairsOf<Row>(now: readonly Row[], past: readonly Row[], keyOf: (row: Row) => string): Pair<Row>[] {
+  const [own, old] = [Map.groupBy(now, keyOf), Map.groupBy(past, keyOf)];
+  return [...Map.groupBy([...now, ...past], keyOf)].map(([key, [first]]) => ({
+    ...{ key, first: first as Row },
+    ...{ own: own.get(key) ?? [], old: old.get(key) ?? [] },
+  }));
 }
 
-function tableBy(
+/** A number, and below it the number of the time before. */
+function pairCell(own: Html, old: Html): Html {
+  return html`<td class="number">${own}<br><span class="quiet">${old}</span></td>`;
+}
+
+/** A table of payments by what a search for them has. */
+function tableBy<Row extends Counted>(
   title: string,
   name: string,
-  now: readonly Total[],
-  past: readonly Total[],
-  keyOf: (total: Total) => string,
+  { now, past, period, linkTo }: Compared<Row>,
+  searchFor: (row: Row) => Partial<Search>,
 ): Html {
-  const before = Map.groupBy(past, keyOf);
-  const rows = [...Map.groupBy(now, keyOf)]
-    .map(([key, totals]) => ({ key, sum: sumOf(totals), past: sumOf(before.get(key) ?? []) }))
-    .sort((a, b) => all(b.sum) - all(a.sum))
-    .slice(0, MAX_ROWS);
-  return html`<section class="card"><h2>${title}</h2>${
-    rows.length === 0
-      ? EMPTY
-      : html`<div class="scroll"><table><thead><tr><th scope="col">${name}</th><th scope="col" class="number">Payments</th><th scope="col" class="number">Rate</th><th scope="col" class="number">Before</th><th scope="col" class="number">Open</th></tr></thead><tbody>${rows.map((row) => html`<tr><th scope="row">${row.key || 'unknown'}</th><td class="number">${count(all(row.sum))}</td><td class="number">${percent(row.sum.approved, decided(row.sum))}</td><td class="number">${percent(row.past.approved, decided(row.past))}</td><td class="number">${count(row.sum.open)}</td></tr>`)}</tbody></table></div>`
-  }</section>`;
+  const keyOf = (row: Row) => Object.values(searchFor(row))[0] ?? '';
+  const rows = pairsOf(now, past, keyOf)
+    .map(({ key, first, own, old }) => ({ key, search: searchFor(first), sum: sumOf(own), old: sumOf(old) }))
+    .sort((a, b) => total(b.sum) - total(a.sum) || total(b.old) - total(a.old));
+  const pair = (
+    figure: (sum: Sum) => string,
+    { search, sum, old }: (typeof rows)[number],
+    more: Partial<Search> = {},
+  ) =>
+    pairCell(
+      linkTo(figure(sum), period, { ...search, ...more }),
+      linkTo(figure(old), period.past, { ...search, ...more }),
+    );
+  return card(
+    title,
+    [[name], ...(['Payments', 'Rate', 'Unknown'] as const).map((head) => [head, 'number'] as const)],
+    rows
+      .slice(0, MAX_ROWS)
+      .map(
+        (row) =>
+          html`<tr><th scope="row">${row.key.replaceAll('_', ' ') || 'unknown'}</th>${pair((sum) => count(total(sum)), row)}${pair((sum) => percent(sum.APPROVED, decided(sum)), row, searchOf('APPROVED'))}${pair((sum) => count(sum.UNKNOWN), row, searchOf('UNKNOWN'))}</tr>`,
+      ),
+    restOf(rows.length),
+  );
 }
 
-const EMPTY = html`<p class="quiet">Nothing in this period.</p>`;
-
-const OUTCOMES = { APPROVED: 'approved', DECLINED: 'declined', FAILED: 'failed', OPEN: 'open' } as const;
-
-function sumOf(totals: readonly Total[]): Sum {
-  const sum: Sum = { approved: 0, declined: 0, failed: 0, open: 0, refunds: 0, disputes: 0 };
-  for (const { outcome, payments, refunds, disputes } of totals) {
-    sum[OUTCOMES[outcome]] += payments;
-    sum.refunds += refunds;
-    sum.disputes += disputes;
-  }
-  return sum;
+/** The tables by country and by code, for which there are totals of two days. */
+function recentTables(recent: readonly RecentSum[], { period, linkTo }: Compared<Total>): Html {
+  const of = (kind: RecentSum['kind'], isPast: boolean) =>
+    recent.filter((one) => one.kind === kind && one.isPast === isPast);
+  const compared = (kind: RecentSum['kind']) => ({
+    period,
+    linkTo,
+    now: of(kind, false),
+    past: of(kind, true),
+  });
+  return html`${tableBy('By country', 'Country', compared('COUNTRY'), ({ name }) => ({ country: name }))}
+${codeTable(compared('CODE'))}`;
 }
 
-function decided({ approved, declined, failed }: Sum): number {
-  return approved + declined + failed;
+function codeTable({ now, past, period, linkTo }: Compared<RecentSum>): Html {
+  const [all, allBefore] = [sumOf(now).DECLINED, sumOf(past).DECLINED];
+  const rows = pairsOf(now, past, ({ name }) => name)
+    .map(({ key, own, old }) => ({ name: key, payments: sumOf(own).DECLINED, old: sumOf(old).DECLINED }))
+    .sort((a, b) => b.payments - a.payments || b.old - a.old);
+  const row = ({ name, payments, old }: (typeof rows)[number]) => {
+    const search = { code: name, ...searchOf('DECLINED') };
+    return html`<tr><th scope="row">${name.replaceAll('_', ' ') || 'unknown'}</th>${pairCell(linkTo(count(payments), period, search), linkTo(count(old), period.past, search))}${pairCell(html`${percent(payments, all)}`, html`${percent(old, allBefore)}`)}</tr>`;
+  };
+  return card(
+    'Declines by code',
+    [['Code'], ...(['Payments', 'Share'] as const).map((name) => [name, 'number'] as const)],
+    rows.slice(0, MAX_ROWS).map(row),
+    restOf(rows.length) || 'The code of the last decline of each declined payment.',
+  );
 }
 
-function all(sum: Sum): number {
-  return decided(sum) + sum.open;
+const restOf = (rows: number) => (rows > MAX_ROWS ? `The ${MAX_ROWS} most frequent of ${rows}.` : '');
+
+function card(
+  title: string,
+  heads: readonly (readonly [name: string, style?: string])[],
+  rows: readonly Html[],
+  note: string,
+): Html {
+  if (rows.length === 0)
+    return html`<section class="card"><h2>${title}</h2><p class="quiet">Nothing in this period.</p></section>`;
+  const head = heads.map(([name, style = '']) => html`<th scope="col" class="${style}">${name}</th>`);
+  return html`<section class="card"><h2>${title}</h2><div class="scroll" tabindex="0" role="region" aria-label="${title}"><table><thead><tr>${head}</tr></thead><tbody>${rows}</tbody></table></div>${note !== '' && html`<p class="quiet">${note}</p>`}</section>`;
 }

@@ -104,7 +104,7 @@ function needingAccount(search: Search, payer: Payer): string[] {
       'least',
       'most',
     ]),
-    ...fieldsOf(search, ['disputed', 'succeeded_from', 'succeeded_to']),
+    ...fieldsOf(search, ['outcome', 'refunded', 'disputed', 'succeeded_from', 'succeeded_to']),
   };
   return Object.entries(filters).flatMap(([name, value]) => (value === '' ? [] : [name]));
 }
@@ -130,6 +130,8 @@ async function findOfAccount(
     ...(await paymentFilter(deps.database, account, filters)),
     ...hashes,
     cardLastFour: by === 'last_four' && text !== '' ? text : undefined,
+    outcome: search.outcome || undefined,
+    refunded: search.refunded === '' ? undefined : 'true',
   };
   const { found, nextPageToken, lookedAt } = await findPayments(deps, filter, {
     size: PAGE_SIZE,

@@ -3,6 +3,7 @@ import {
   Payment_SubStatus_Value,
   Transaction_Category,
 } from '#gen/payments/v1/payment_pb.js';
+import { OUTCOMES } from '#src/store/tables/outcome-of-payment.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
 import { option, shortened } from './show.ts';
@@ -11,7 +12,7 @@ import { option, shortened } from './show.ts';
 const FIELDS = [
   ...['text', 'by', 'status', 'method', 'account', 'from', 'to'],
   ...['sub_status', 'code', 'connection', 'category', 'brand', 'country', 'currency', 'least', 'most'],
-  ...['unknown', 'disputed', 'succeeded_from', 'succeeded_to', 'zone'],
+  ...['outcome', 'unknown', 'refunded', 'disputed', 'succeeded_from', 'succeeded_to', 'zone'],
 ] as const;
 type Field = (typeof FIELDS)[number];
 
@@ -55,6 +56,9 @@ export const SUB_STATUSES = namesOf(Payment_SubStatus_Value);
 /** The kinds of payment methods. */
 export const CATEGORIES = namesOf(Transaction_Category);
 
+/** The outcomes of a payment, as figures count them, except UNKNOWN, which has a field of its own. */
+const SEARCHED_OUTCOMES = OUTCOMES.filter((outcome) => outcome !== 'UNKNOWN');
+
 /** Reports whether a text may be the last four digits of a card. */
 export const isLastFour = (text: string) => /^\d{4}$/.test(text);
 
@@ -96,10 +100,12 @@ ${textField(search, 'country', 'Country')}
 ${textField(search, 'currency', 'Currency')}
 ${textField(search, 'least', 'Amount from')}
 ${textField(search, 'most', 'Amount to')}
+${chosenField(search, 'outcome', 'Outcome', SEARCHED_OUTCOMES)}
 ${momentField(search, 'succeeded_from', 'Succeeded from')}
 ${momentField(search, 'succeeded_to', 'Succeeded to')}
 ${textField(search, 'zone', 'Time zone of dates', 'UTC')}
 ${checkField(search, 'unknown', 'Only unknown outcomes')}
+${checkField(search, 'refunded', 'Only refunded')}
 ${checkField(search, 'disputed', 'Only disputed')}`;
 }
 

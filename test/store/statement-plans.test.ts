@@ -12,9 +12,12 @@ import {
   sumTransactions,
 } from '#src/store/tables/exported-rows.ts';
 import { findNotifiedTransaction } from '#src/store/tables/notifications.ts';
+import { countLatestTransactions } from '#src/store/tables/open-work.ts';
 import { findOwnTransaction } from '#src/store/tables/own-transaction.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
+import { sumRecentTotals, sumTotals } from '#src/store/tables/payment-totals.ts';
 import { listRecordedPayments } from '#src/store/tables/recorded-payments.ts';
+import { addUpPayments, listDeclined } from '#src/store/tables/replace-totals.ts';
 import { lockResponsesOf } from '#src/store/tables/replayed-calls.ts';
 import { findPaymentsById, findPaymentsByReference } from '#src/store/tables/search-payments.ts';
 import { closeDeliveries } from '#src/store/tables/webhooks.ts';
@@ -81,6 +84,14 @@ beforeAll(async () => {
   await readPayments(collector, period, undefined);
   await readDisputes(collector, period, undefined);
   await sumTransactions(collector, accountId, [claim.paymentId]);
+  await countLatestTransactions(collector);
+  const hours = { accountId, from: new Date(0), before: new Date(1) };
+  const position = { createdAt: period.from, id: accountId };
+  await addUpPayments(collector, hours, position);
+  for await (const _ of listDeclined(collector, hours));
+  const figures = { starts: [hours.from], before: hours.before, past: hours };
+  await sumTotals(collector, figures);
+  await sumRecentTotals(collector, figures);
   await findPaymentsById(collector, claim.paymentId);
   const all = {
     accountIds: [ACCOUNT_ONE],
@@ -161,6 +172,7 @@ it('the statement read_payment_state finds transactions by an index on their pay
 
 it('the statements of exports read a page by indexes, whatever the size of the tables', async () => {
   for (const [name, indexes] of [
+    ['count_latest_transactions', /transaction_by_id/],
     ['export_movements', /transaction_by_success[\s\S]*movement_correction_by_time[\s\S]*payment_pkey/],
     ['export_transactions', /transaction_payment/],
     ['export_payments', /payment_by_time/],
@@ -171,6 +183,20 @@ it('the statements of exports read a page by indexes, whatever the size of the t
     expect(plan).toMatch(indexes);
     expect(plan).not.toContain('Seq Scan on payment');
     expect(plan).not.toContain('Seq Scan on transaction');
+  }
+});
+
+it('the totals of the figures are added up from payments by their time, and read by their hours', async () => {
+  for (const [name, indexes] of [
+    ['end_totals_part', /payment_by_time/],
+    ['add_up_totals', /payment_by_time[\s\S]*transaction_payment|transaction_payment[\s\S]*payment_by_time/],
+    ['list_declined_payments', /payment_by_status/],
+    ['sum_payment_totals', /payment_total_by_hour|payment_total_pkey/],
+    ['sum_recent_payment_totals', /recent_payment_total_by_hour|recent_payment_total_pkey/],
+  ] as const) {
+    const plan = await planOf(name);
+    expect(plan).toMatch(indexes);
+    expect(plan).not.toContain('Seq Scan');
   }
 });
 

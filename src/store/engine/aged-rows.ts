@@ -94,6 +94,26 @@ export const AGED = {
     done: `a.relayed_at IS NOT NULL AND NOT EXISTS (
       SELECT 1 FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
   },
+  // Totals of more than a year, which the figures compare with the time before; and the nights on which they were written.
+  payment_totals: {
+    table: 'payment_total',
+    key: [
+      ['hour', 'timestamptz'],
+      ...(['connection_id', 'method_type', 'currency', 'outcome'] as const).map(
+        (column) => [column, 'text'] as const,
+      ),
+    ],
+    ...{ age: 'hour', serviceDays: 400 },
+  },
+  // Two days, and the running hour.
+  recent_payment_totals: {
+    table: 'recent_payment_total',
+    key: [
+      ['hour', 'timestamptz'],
+      ...(['kind', 'name', 'outcome'] as const).map((column) => [column, 'text'] as const),
+    ],
+    ...{ age: 'hour', serviceDays: 3 },
+  },
   // The remaining data of a method that is no longer usable: brand, last four digits, holder.
   ended_methods: {
     ...{ table: 'vaulted_token', ...ID, age: 'updated_at' },

@@ -28,6 +28,7 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   movement_correction: 'by account',
   dispute: 'by account',
   payment_total: 'by account',
+  recent_payment_total: 'by account',
   settlement_file: 'by account',
   settlement_line: 'by account',
   settlement_match: 'by account',

@@ -2,6 +2,7 @@ import { IS_OPEN_ATTEMPT } from '../engine/checks.ts';
 import type { Database, Statement } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 import type { ListedPayment, PagePosition } from './list-payments.ts';
+import { IS_APPROVAL, outcomeOf } from './outcome-of-payment.ts';
 
 /** Conditions on an account's payments; undefined for any. Times are strings such as 2026-01-31T09:08:07.000001Z. */
 export type PaymentConditions = {
@@ -68,6 +69,9 @@ const TESTS = {
     p.status IN ('IN_DISPUTE', 'CHARGEBACK')
     OR (SELECT true FROM dispute d WHERE d.account_id = $1 AND d.payment_id = p.id LIMIT 1)
   )`,
+  outcome: (value: string) =>
+    `${outcomeOf(ofTransaction(IS_APPROVAL), ofTransaction(IS_OPEN_ATTEMPT), 'p.status')} = ${value}::text`,
+  refunded: (value: string) => `${value}::boolean AND p.refunded_minor_units > 0`,
   /** A text that the record has somewhere, since messages contain texts as they are; what it means is for the test of a record. */
   recordText: (value: string) => `position(convert_to(${value}::text, 'UTF8') IN p.record) > 0`,
   /** Both bounds of the period of a transaction's success, with a blank between them; either may be infinite. */
