@@ -42,9 +42,9 @@ it('the export command writes a file that its owner alone can read, and prints a
 });
 
 it('a file that breaks off is removed, and recorded as broken off', async () => {
-  await tables.query('ALTER TABLE movement_correction RENAME TO away');
+  await tables.query('ALTER TABLE movement_correction RENAME COLUMN amount_minor_units TO away');
   const { code, stderr } = await command('movements', 'month=2026-09');
-  await tables.query('ALTER TABLE away RENAME TO movement_correction');
+  await tables.query('ALTER TABLE movement_correction RENAME COLUMN away TO amount_minor_units');
   expect([code, stderr]).toEqual([1, expect.stringContaining('No file: ')]);
   expect(readdirSync(directory)).toEqual([]);
   expect((await audited()).at(-1)).toBe('export-broke-off it failed after 0 rows');

@@ -82,18 +82,32 @@ it('RETURNING computes nothing from the current time', () => {
 });
 
 it('SET computes nothing from both a column and the current time', () => {
-  const sets = statements.flatMap(({ name, text }) =>
-    [...text.matchAll(/\bSET ((?:(?! FROM | WHERE | RETURNING ).)*)/g)].map(([, set = '']) => ({
-      name,
-      set,
-    })),
-  );
-  const mixed = sets.filter(({ set }) =>
+  const mixed = setsOf(statements).filter(({ set }) =>
     assignments(set).some((value) => value.includes('now()') && columnsIn(value).length > 0),
   );
   expect(mixed).toEqual([]);
   expect(columnsIn('least(n.check_at, now())')).toEqual(['n.check_at']);
 });
+
+it('SET takes no time from a CASE or a coalesce', () => {
+  const conditional = (some: typeof statements) =>
+    setsOf(some).filter(({ set }) =>
+      assignments(set).some((value) => /^(CASE|coalesce)\b.*now\(/.test(value)),
+    );
+  // A statement that begins with another one is sent whole to the node of its account.
+  expect(conditional(statements.filter(({ text }) => !/^ ?WITH\b/.test(text)))).toEqual([]);
+  const text = 'UPDATE a SET b = NULL, c = CASE WHEN $1 THEN now() END WHERE account_id = $2';
+  expect(conditional([{ name: 'a', text }])).toHaveLength(1);
+});
+
+function setsOf(some: typeof statements) {
+  return some.flatMap(({ name, text }) =>
+    [...text.matchAll(/\bSET ((?:(?! FROM | WHERE | RETURNING ).)*)/g)].map(([, set = '']) => ({
+      name,
+      set,
+    })),
+  );
+}
 
 /** Returns the values of a SET clause. */
 function assignments(set: string): string[] {
