@@ -45,8 +45,9 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
       'created_at',
       'updated_at',
     ],
-    'parent_transaction_id',
+    ...['parent_transaction_id', 'settlement'],
   ],
+  'payments.v1.TransactionSettlement': WHOLE,
   'payments.v1.ProviderData': [
     ...['id', 'transaction_id', 'account_id', 'status', 'sub_status', 'status_detail', 'response_message'],
     ...['response_code', 'third_party_transaction_id', 'iso8583_response_code', 'iso8583_response_message'],
