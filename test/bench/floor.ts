@@ -7,9 +7,9 @@ import { ready } from './worker.ts';
 // The floor: no Node service can be much faster. It parses the request, commits the same rows twice, calls the same
 // provider in between, and always returns the same response. It checks nothing.
 
-const [databaseUrl = '', sampleFile = '', providerPort = ''] = process.argv.slice(2);
+const [databaseUrl = '', sampleFile = '', providerPort = '', connections = '64'] = process.argv.slice(2);
 const payments = openBarePayments(databaseUrl, sampleFile);
-const provider = new Pool(`http://127.0.0.1:${providerPort}`, { connections: 64 });
+const provider = new Pool(`http://127.0.0.1:${providerPort}`, { connections: Number(connections) });
 
 type Body = {
   readonly country: string;

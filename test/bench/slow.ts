@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { readArguments } from '#src/commands/command-line.ts';
 import { optionalPositive, positive } from './arguments.ts';
+import { openBooks } from './books.ts';
 import { curveSvg } from './curve-svg.ts';
 import { checkOut } from './older-checkout.ts';
 import { type EndedCall, type Offer, openClient, openLoop, quantile } from './open-loop.ts';
@@ -14,12 +15,13 @@ import { addAccount, startService } from './service.ts';
 import { cleanUpAfter, createDatabase, delayed, type Ending, startSurroundings } from './surroundings.ts';
 import { startWorker } from './worker.ts';
 
-const USAGE = `Usage: npm run bench:slow -- [--rates 100,200,400 --seconds 20 --median-ms 800 --p99-ms 4000 --timeout-ms 10000 --protocol rest --slots N --afterwards N --hang --database-delay-ms N --against <ref> --svg FILE]
+const USAGE = `Usage: npm run bench:slow -- [--rates 100,200,400 --seconds 20 --median-ms 800 --p99-ms 4000 --timeout-ms 10000 --protocol rest --slots N --afterwards N --hang --database-delay-ms N --bare --against <ref> --svg FILE]
 
 Offers payments at steady rates, whether or not the service responds, at a provider with a log-normal latency of this
 median and 99th percentile. One process of the service runs with its defaults, and everything shares the machine. For
-each rate, it prints what became of the payments, and the time that the service added to the provider's own. --slots is
-the connection's max_in_flight. --afterwards offers this lower rate for 5 s as soon as each load is over, and prints when
+each rate, it prints what became of the payments, the time that the service added to the provider's own, and the CPU
+time, commits, statements and bytes of a payment. --slots is the connection's max_in_flight. --bare also measures a bare
+server, which makes the same two commits and the same call and nothing else. --afterwards offers this lower rate for 5 s as soon as each load is over, and prints when
 its last call was refused. --hang also offers the rate to a connection that never answers, and then to one from which
 payments can fail over. --database-delay-ms delays each direction between the service and its database. --against also
 measures the service of another commit. --svg draws the result. After every rate, the provider's charges and the
@@ -37,6 +39,7 @@ const { values } = readArguments(USAGE, {
     afterwards: { type: 'string' },
     hang: { type: 'boolean', default: false },
     'database-delay-ms': { type: 'string' },
+    bare: { type: 'boolean', default: false },
     against: { type: 'string' },
     svg: { type: 'string' },
   },
@@ -62,12 +65,14 @@ const LEAD_IN = { perSecond: 200, forMs: 40_000 };
 
 await cleanUpAfter(bench);
 
-/** A service under load, with its database. */
+/** A service under load, or the bare server, with its database. */
 type Subject = {
   readonly label: string;
   readonly port: number;
   readonly pid: number;
   readonly books: pg.Client;
+  /** The bare server: it has no metrics. */
+  readonly isBare?: true;
 };
 
 async function bench(ending: Ending): Promise<void> {
@@ -89,13 +94,24 @@ async function bench(ending: Ending): Promise<void> {
       },
     });
     ending.push(started.stop);
-    const books = new pg.Client(databaseUrl);
-    await books.connect();
-    ending.push(() => books.end());
-    return { label, port: started.port, pid: started.pid, books };
+    return { label, port: started.port, pid: started.pid, books: await connect(databaseUrl, ending) };
   }
 
-  const subjects = [await start('service', site.databaseUrl)];
+  /** Starts the bare server, in the service's database. */
+  async function startBare(service: Subject): Promise<Subject> {
+    const books = await openBooks(site.databaseUrl, site.provider.port);
+    const sampleFile = join(site.home, 'sample.json');
+    writeFileSync(sampleFile, JSON.stringify(await books.samplePayment(service.port)));
+    await books.close();
+    await empty(service.books, site.provider.port);
+    const from = [site.databaseUrl, sampleFile, String(site.provider.port), String(MAX_SLOTS)];
+    const { pid, port, stop } = await startWorker('floor.ts', from);
+    ending.push(stop);
+    return { label: 'bare server', port, pid, books: service.books, isBare: true };
+  }
+
+  const service = await start('service', site.databaseUrl);
+  const subjects = values.bare ? [service, await startBare(service)] : [service];
   if (values.against !== undefined) {
     const older = checkOut(ROOT, values.against);
     ending.push(older.remove);
@@ -114,11 +130,19 @@ async function bench(ending: Ending): Promise<void> {
       taken.get(subject.label)?.push(row);
       console.table({ [`${perSecond}/s, ${subject.label}`]: row });
       const lower = optional('afterwards');
+      if (subject.isBare) continue;
       if (lower) await recovery(subject, site.provider.port, perSecond, lower);
       if (hanging) await besideHanging(subject, perSecond, measuredOf(subject));
     }
   }
   if (values.svg) writeFileSync(values.svg, drawn(taken));
+}
+
+async function connect(databaseUrl: string, ending: Ending): Promise<pg.Client> {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  ending.push(() => client.end());
+  return client;
 }
 
 /** Offers a load and, as soon as it is over, a lower one, while calls of the first are still in flight. */
@@ -190,21 +214,27 @@ async function load(
 type Row = Awaited<ReturnType<typeof measured>>;
 
 async function measured(
-  { pid, books }: Subject,
+  subject: Subject,
   postmaster: number,
   providerPort: number,
   run: () => Promise<EndedCall[]>,
 ) {
-  const cpu = () => [cpuMs(pid), cpuOfTreeMs(postmaster)] as const;
-  const before = cpu();
+  const { pid, books } = subject;
+  const taken = async () => ({
+    ...{ server: cpuMs(pid), postgres: cpuOfTreeMs(postmaster) },
+    ...(await readCounts(books)),
+    statements: await countStatements(subject),
+  });
+  const before = await taken();
   const calls = await run();
-  const after = cpu();
+  const after = await taken();
   const sockets = await (await fetch(`http://127.0.0.1:${providerPort}/sockets`)).text();
   const { SUCCEEDED: approved = 0, ...others } = await compareBooks(books, providerPort, calls);
   const added = calls
     .filter(({ ok }) => ok)
     .map((call) => call.latencyMs - latencyMs(latency, FIRST_AMOUNT_CENTS + call.sequence));
-  const perCall = (ms: number) => Math.round((100 * ms) / calls.length) / 100;
+  const perCall = (name: keyof typeof after, unit = 1) =>
+    Math.round((100 * (after[name] - before[name])) / unit / calls.length) / 100;
   return {
     sent: calls.length,
     approved,
@@ -212,11 +242,32 @@ async function measured(
     'refused %': percent(calls, ({ ok }) => !ok),
     'added p50 ms': quantile(added, 0.5),
     'added p99 ms': quantile(added, 0.99),
-    'CPU ms: server': perCall(after[0] - before[0]),
-    PostgreSQL: perCall(after[1] - before[1]),
+    'CPU ms: server': perCall('server'),
+    PostgreSQL: perCall('postgres'),
+    commits: perCall('commits'),
+    statements: perCall('statements'),
+    'WAL KB': perCall('walBytes', 1_000),
+    'disk KB': perCall('diskBytes', 1_000),
     'peak MB so far': Math.round(peakResidentMb(pid)),
     'provider sockets': Number(sockets),
   };
+}
+
+/** PostgreSQL's counts so far. Its processes report their transactions once a second, so a count may lag by that. */
+async function readCounts(books: pg.Client) {
+  const { rows } = await books.query<{ commits: number; walBytes: number; diskBytes: number }>(`
+    SELECT xact_commit::float8 AS commits, (pg_current_wal_insert_lsn() - '0/0')::float8 AS "walBytes",
+      (pg_total_relation_size('payment') + pg_total_relation_size('transaction'))::float8 AS "diskBytes"
+    FROM pg_stat_database WHERE datname = current_database()`);
+  return rows[0] ?? { commits: Number.NaN, walBytes: Number.NaN, diskBytes: Number.NaN };
+}
+
+/** Counts the statements that the service has run; NaN for the bare server. */
+async function countStatements({ port, isBare }: Subject): Promise<number> {
+  if (isBare) return Number.NaN;
+  const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const counts = metrics.matchAll(/^database_query_seconds_count\{.*\} (\d+)$/gm);
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 function percent(calls: readonly EndedCall[], matches: (call: EndedCall) => boolean): number {
