@@ -29,7 +29,7 @@ export type DryRunOptions = RecordedSearch & {
 
 /** A dry run works this long at a time, so that payments wait no longer for it, and then pauses so many times as long. */
 const SLICE_MS = 1;
-const PAUSES_PER_SLICE = 3;
+const PAUSES_PER_SLICE = 4;
 /** A dry run ends after this time, with what it has examined. */
 const MAX_MS = 15_000;
 /** Dry runs of one process take turns. */

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { readArguments } from '#src/commands/command-line.ts';
 import { positive } from './arguments.ts';
 import type { LoopResult, Plan } from './closed-loop.ts';
@@ -50,6 +51,8 @@ async function bench(ending: Ending): Promise<void> {
   ending.push(loading.stop);
   const order = () => ({ protocol: 'rest', port, runId: newRunId(), plan: LEAD_IN }) as const;
   for (let stored = 0; stored < payments; ) stored += (await loading.ask(order())).sent;
+  // As autovacuum does, which a new database may not have seen yet.
+  await analyze(databaseUrl);
   await dryRun(port);
   const [alone, beside]: [EndedCall[][], EndedCall[][]] = [[], []];
   const durationsMs: number[] = [];
@@ -70,6 +73,13 @@ async function bench(ending: Ending): Promise<void> {
   console.log(
     `${durationsMs.length} dry runs of ${payments} payments took ${Math.round(quantile(durationsMs, 0.5))} ms (median).`,
   );
+}
+
+async function analyze(databaseUrl: string): Promise<void> {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  await client.query('ANALYZE');
+  await client.end();
 }
 
 async function load(port: number, offer: Pick<Offer, 'perSecond' | 'forMs'>): Promise<EndedCall[]> {

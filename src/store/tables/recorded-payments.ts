@@ -35,8 +35,8 @@ export type RecordedPage = {
   readonly next: string | undefined;
 };
 
-/** Maximum number of attempts behind one page. */
-const PAGE = 100;
+/** Maximum number of attempts behind one page. Small pages die young: garbage collection need not move their records. */
+const PAGE = 25;
 const CLOCK_MS = 60_000;
 /** Later than every id. */
 const LAST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
