@@ -12,6 +12,7 @@ import {
   guardConnection,
 } from '#src/connectors/guards/circuit-breaker.ts';
 import { defaultCallLimit, limitCalls } from '#src/connectors/guards/limit-calls.ts';
+import { measureLatency } from '#src/connectors/guards/measure-latency.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import { createBinTable } from '#src/payments/method/bin-table.ts';
 import type { LiveCatalogue } from '#src/payments/route/live-catalogue.ts';
@@ -258,7 +259,7 @@ function withTerms(
   } = definition;
   const terms = { ...capabilities, authorizationValidDays, redirectValidMinutes };
   const limit = definition.maxInFlight ?? defaultCallLimit(maxInFlight);
-  return limitCalls({ ...connection, capabilities: terms }, limit);
+  return limitCalls(measureLatency({ ...connection, capabilities: terms }), limit);
 }
 
 /** Returns a breaker's settings; undefined if it is off. */

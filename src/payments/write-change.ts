@@ -7,12 +7,8 @@ import { newId } from '#src/new-id.ts';
 import { enrolledByPayment } from '#src/payments/method/stored-method.ts';
 import { setPayerDue } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import {
-  type MethodFate,
-  type StoredChange,
-  type WrittenDispute,
-  writeChange,
-} from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
+import type { MethodFate, StoredChange, WrittenDispute } from '#src/store/engine/write-change.ts';
 import { readDisputesOf } from '#src/store/tables/disputes.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
@@ -188,7 +184,7 @@ async function writeOnce(
 /** Writes a change that was decided from a version of its payment. */
 async function write(
   deps: WriteDeps,
-  { accountId, paymentId, fence }: LeasedTransaction,
+  { accountId, paymentId, fence, stepMs }: LeasedTransaction & Partial<Pick<OwnAttempt, 'stepMs'>>,
   version: number,
   change: ChangeOfAny,
 ): Promise<Written | 'outdated' | 'lost'> {
@@ -210,7 +206,7 @@ async function write(
     corrections: change.corrections?.map((one) => ({ ...one, id: newId(accountId) })),
     dispute: change.dispute && writtenDispute(deps, { accountId, paymentId }, record, change.dispute),
   };
-  const written = await writeChange(deps.database, stored);
+  const written = await writeChange(deps.database, stored, stepMs);
   if (written.kind !== 'written') return written.kind;
   if (written.event) deps.eventWritten?.();
   if (transaction?.payerUntil)
@@ -256,6 +252,8 @@ export type OwnAttempt = LeasedTransaction & {
   /** The record, which is modified. */
   readonly record: Payment;
   readonly attempt: LastAttempt;
+  /** Time that its provider’s calls took. */
+  readonly stepMs: number;
 };
 
 /**

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { claimPayment } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { writeSingleChange } from '#src/store/engine/write-change.ts';
 import { ACCOUNT_ID, CURRENCY } from './request.ts';
 
 /** The bytes that a real payment wrote. The compared subjects write the same bytes. */
@@ -80,7 +80,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
       if (!claimed) throw new Error('the key was already claimed');
     },
     async finish(payment) {
-      const written = await writeChange(database, {
+      const written = await writeSingleChange(database, {
         accountId: ACCOUNT_ID,
         paymentId: payment.paymentId,
         version: 0,

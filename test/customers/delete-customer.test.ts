@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { deleteCustomer } from '#src/customers/delete-customer.ts';
 import { type Claim, claimPayment } from '#src/store/engine/claim-payment.ts';
 import { type Database, queriesOf, type Run } from '#src/store/engine/database.ts';
-import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
+import type { StoredChange } from '#src/store/engine/write-change.ts';
 import { insertNewCustomer, lockCustomer } from '#src/store/tables/customers.ts';
 import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
 import { attemptToClaim, changeOf } from '../support/claimed-rows.ts';

@@ -129,7 +129,7 @@ export function writeLate(
     cardFingerprint: undefined,
     ...{ capture: false, methodKind: 'CARD' as const, awaitsPayer: false },
   } as const;
-  return writeOwnOutcome(deps, { ...leased, version: 0, record, attempt: claimed }, outcome);
+  return writeOwnOutcome(deps, { ...leased, version: 0, record, attempt: claimed, stepMs: 0 }, outcome);
 }
 
 /** Makes open requests appear to have been sent so many seconds ago, by the database's clock. */

@@ -52,7 +52,16 @@ function writeApproval(query: Parameters<typeof depsOf>[0]) {
     methodKind: 'CARD',
     awaitsPayer: false,
   } as const;
-  const own = { accountId: ACCOUNT_ONE, paymentId, transactionId, fence: 0, version: 0, record, attempt };
+  const own = {
+    accountId: ACCOUNT_ONE,
+    paymentId,
+    transactionId,
+    fence: 0,
+    version: 0,
+    record,
+    attempt,
+    stepMs: 0,
+  };
   return { paymentId, written: writeOwnOutcome(depsOf(query), own, APPROVED) };
 }
 

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { claimOperation } from '#src/store/engine/claim-operation.ts';
-import { claimGrouped, claimPayment } from '#src/store/engine/claim-payment.ts';
-import { type WrittenDispute, writeChange } from '#src/store/engine/write-change.ts';
+import { claimPayment } from '#src/store/engine/claim-payment.ts';
+import { claimGrouped, writeChange } from '#src/store/engine/grouped-writes.ts';
+import type { WrittenDispute } from '#src/store/engine/write-change.ts';
 import { relayEvents } from '#src/store/tables/outbox.ts';
 import { attemptToClaim, changeOf, operationClaimOf } from '../support/claimed-rows.ts';
 import { openShowing, type ShowingDatabase, scansOf } from '../support/nested-plans.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { claimOperation } from '#src/store/engine/claim-operation.ts';
-import { claimGrouped, claimPayment } from '#src/store/engine/claim-payment.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { claimPayment } from '#src/store/engine/claim-payment.ts';
+import { claimGrouped, writeChange } from '#src/store/engine/grouped-writes.ts';
 import { approvedPayment, attemptToClaim, changeOf, operationClaimOf } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 

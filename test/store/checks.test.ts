@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type LeasedCheck, postponeCheck, takeDue, takeUnaskable } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { changeOf, claimAttempt, OPEN, type OpenAttempt } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { type Claim, claimGrouped, claimPayment } from '#src/store/engine/claim-payment.ts';
+import { type Claim, claimPayment } from '#src/store/engine/claim-payment.ts';
+import { claimGrouped } from '#src/store/engine/grouped-writes.ts';
 import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { attemptToClaim } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';

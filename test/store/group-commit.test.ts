@@ -34,6 +34,7 @@ function scripted(
   });
   return {
     write: (row: string) => write(database, { accountId: row.charAt(0), row }),
+    writeBeside: (stepMs: number, row: string) => write(database, { accountId: row.charAt(0), row }, stepMs),
     asked,
     /** Ends the longest-running write, and waits until the next has begun. */
     async letFirstGo(): Promise<void> {
@@ -207,5 +208,91 @@ describe('a slow write', () => {
     await letGo();
     expect(await Promise.all(results)).toEqual(['held up alone', 'b alone', 'c together', 'd together']);
     expect(asked).toEqual(['held up', 'b', ['c', 'd']]);
+  });
+});
+
+describe('a write beside a slow step', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** Returns a write whose writes have arrived once in so many milliseconds. */
+  async function arrivingEvery(gapMs: number, database?: Database) {
+    const group = scripted(together, database);
+    for (let arrived = 0; arrived < 300; arrived++) {
+      vi.advanceTimersByTime(gapMs);
+      void group.write('before');
+      await group.letGo();
+    }
+    group.asked.length = 0;
+    return group;
+  }
+
+  it.each([
+    [100, 1],
+    [300, 3],
+    [10_000, 4],
+  ])('a write beside a step of %i ms waits %i ms for others', async (stepMs, waitMs) => {
+    const { writeBeside, asked, letGo } = await arrivingEvery(0.5);
+    const results = [writeBeside(stepMs, 'a')];
+    vi.advanceTimersByTime(waitMs - 1);
+    results.push(writeBeside(stepMs, 'b'));
+    expect(asked).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(asked).toEqual([['a', 'b']]);
+    await letGo();
+    expect(await Promise.all(results)).toEqual(['a together', 'b together']);
+  });
+
+  it('a write that does not wait takes the waiting ones along', async () => {
+    const { write, writeBeside, asked, letGo } = await arrivingEvery(0.5);
+    const results = [writeBeside(400, 'a'), write('b')];
+    expect(asked).toEqual([['a', 'b']]);
+    await letGo();
+    expect(await Promise.all(results)).toEqual(['a together', 'b together']);
+  });
+
+  it('a write whose wait is over first ends the wait of all', async () => {
+    const { writeBeside, asked, letGo } = await arrivingEvery(0.5);
+    const results = [writeBeside(400, 'a'), writeBeside(100, 'b')];
+    vi.advanceTimersByTime(1);
+    expect(asked).toEqual([['a', 'b']]);
+    await letGo();
+    await Promise.all(results);
+  });
+
+  it('a full group begins at once', async () => {
+    const { writeBeside, asked, letGo } = await arrivingEvery(0.5);
+    const rows = Array.from({ length: 64 }, (_, index) => `${index}`);
+    const results = Promise.all(rows.map((row) => writeBeside(400, row)));
+    expect(asked).toEqual([rows]);
+    await letGo();
+    await results;
+  });
+
+  it('a write that arrives during a group waits no longer than on arrival', async () => {
+    const { write, writeBeside, asked, letFirstGo, letGo } = await arrivingEvery(0.5);
+    const results = [write('a'), writeBeside(400, 'b')];
+    vi.advanceTimersByTime(3);
+    await letFirstGo();
+    expect(asked).toEqual(['a']);
+    vi.advanceTimersByTime(1);
+    expect(asked).toEqual(['a', 'b']);
+    await letGo();
+    await Promise.all(results);
+  });
+
+  it.each([
+    ['that arrives when others are rare', 5, databaseAt(0)],
+    ['to a distributed database', 0.5, { ...databaseAt(0), isDistributed: true }],
+  ])('a write %s does not wait', async (_which, gapMs, database) => {
+    const { writeBeside, asked, letGo } = await arrivingEvery(gapMs, database);
+    const result = writeBeside(10_000, 'a');
+    expect(asked).toEqual(['a']);
+    await letGo();
+    expect(await result).toBe('a alone');
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countOpenAttempts, countOpenLater } from '#src/store/engine/checks.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
 import { changeOf, claimAttempt, OPEN } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { earlier } from '../support/tables.ts';

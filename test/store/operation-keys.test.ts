@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
 import { findOperation, findOperationByKey } from '#src/store/tables/operation-keys.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { approvedPayment, changeOf, operationClaimOf } from '../support/claimed-rows.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { claimOperation } from '#src/store/engine/claim-operation.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
 import { findOwnTransaction } from '#src/store/tables/own-transaction.ts';
 import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type PromptingNews, postponeCheck, promptCheck, takeDue } from '#src/store/engine/checks.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { changeOf, claimAttempt, type OpenAttempt } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { postponeCheck, promptCheck, takeDue, takeUnaskable } from '#src/store/engine/checks.ts';
 import type { Database, Run, Statement } from '#src/store/engine/database.ts';
-import { writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
 import { finishDelivery, redeliverFailed } from '#src/store/tables/deliveries.ts';
 import {
   readDisputes,

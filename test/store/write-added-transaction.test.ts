@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
+import type { StoredChange } from '#src/store/engine/write-change.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { approvedPayment, changeOf, recordOf } from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';

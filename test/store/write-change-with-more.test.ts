@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
-import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
+import type { StoredChange } from '#src/store/engine/write-change.ts';
 import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type StoredChange, type WrittenChange, writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
+import type { StoredChange, WrittenChange } from '#src/store/engine/write-change.ts';
 import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { addBystanders } from '../support/bystanders.ts';

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { takeDue } from '#src/store/engine/checks.ts';
-import { type StoredChange, type WrittenChange, writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
+import type { StoredChange, WrittenChange } from '#src/store/engine/write-change.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { changeOf, claimAttempt, type OpenAttempt, recordOf } from '../support/claimed-rows.ts';

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type Claim, claimGrouped } from '#src/store/engine/claim-payment.ts';
+import type { Claim } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
+import { claimGrouped, writeChange } from '#src/store/engine/grouped-writes.ts';
+import type { StoredChange } from '#src/store/engine/write-change.ts';
 import {
   attemptToClaim,
   type ChangeOptions,
@@ -99,6 +100,55 @@ describe('concurrent claims', () => {
 });
 
 const open = () => claimAttempt(database);
+
+describe('concurrent claims and changes', () => {
+  /** Claims and writes at the same time; the first is written alone, and the others together. */
+  async function both(claims: readonly Claim[], changes: readonly StoredChange[]) {
+    type Write = { readonly claim: Claim } | { readonly change: StoredChange };
+    const writes: Write[] = [
+      ...claims.map((one) => ({ claim: one })),
+      ...changes.map((change) => ({ change })),
+    ];
+    return together<Write, unknown>(
+      (noting, write) =>
+        'claim' in write ? claimGrouped(noting, write.claim) : writeChange(noting, write.change),
+      writes,
+    );
+  }
+
+  acrossAccounts('claims and changes are written by one statement, each with its own result', async () => {
+    const taken = claim({ idempotencyKey: 'taken' });
+    await claimGrouped(database, taken);
+    const [first, outdated, second] = [await open(), await open(), await open()];
+    const { results, names } = await both(
+      [claim(), claim(), claim({ idempotencyKey: 'taken' }), attemptToClaim({ vault: true }).claim],
+      [changeOf(first, 'DONE'), changeOf(outdated, 'DONE', { version: 1 }), changeOf(second, 'DONE')],
+    );
+    const written = { kind: 'written', fence: 1, event: false, earlier: undefined };
+    expect(results).toEqual([true, true, false, true, written, { kind: 'outdated' }, written]);
+    expect(names).toEqual(['claim', 'claim_and_write_many', 'claim_with_card', 'write_outcome']);
+    expect(await tables.query("SELECT FROM payment WHERE status = 'DONE'")).toHaveLength(2);
+    expect(await tables.query('SELECT FROM payment')).toHaveLength(7);
+  });
+
+  acrossAccounts('an outcome has the response that was stored before it', async () => {
+    const attempt = await open();
+    await writeChange(database, changeOf(attempt, 'PENDING', OPEN));
+    const { results } = await both([claim(), claim()], [changeOf(attempt, 'DONE', { version: 1, fence: 1 })]);
+    const earlier = { record: recordOf('PENDING'), response: responseOf('PENDING') };
+    expect(results[2]).toMatchObject({ kind: 'written', earlier });
+  });
+
+  acrossAccounts('a write that the database refuses fails alone', async () => {
+    const attempt = await open();
+    const claims = [claim(), claim({ merchantOrderId: 'a\0b' }), claim()];
+    const settled = await Promise.allSettled([
+      ...claims.map((one) => claimGrouped(database, one)),
+      writeChange(database, changeOf(attempt, 'DONE')),
+    ]);
+    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled']);
+  });
+});
 
 const STATEMENTS = [
   { rows: 'any account', isDistributed: false, name: 'write_outcomes' },

@@ -14,7 +14,8 @@ import { encodeRecord } from '#src/payments/stored-record.ts';
 import type { OperationClaim } from '#src/store/engine/claim-operation.ts';
 import { type Claim, claimPayment } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { type ChangedTransaction, type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
+import { writeChange } from '#src/store/engine/grouped-writes.ts';
+import type { ChangedTransaction, StoredChange } from '#src/store/engine/write-change.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 import type { Tables } from './tables.ts';
 

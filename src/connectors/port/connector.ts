@@ -82,6 +82,11 @@ export type ProviderConnection = {
   readonly capabilities: Capabilities;
   /** The slots of its calls in flight, set by `limitCalls`. undefined: no limit. */
   readonly slots?: CallSlots | undefined;
+  /**
+   * Returns how long recent payments took at the provider, on average and in milliseconds; 0 at first. Set by
+   * `measureLatency`; undefined: not measured.
+   */
+  readonly recentLatencyMs?: () => number;
   /** Deadline of every call, in milliseconds. */
   readonly deadlineMs: number;
   /** Sends one attempt, once. A card with `verify` is checked without being charged. */

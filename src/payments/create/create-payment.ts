@@ -1,8 +1,10 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import { openConnection } from '#src/payments/route/live-catalogue.ts';
 import { OverloadError, type ServiceError } from '#src/service-error.ts';
-import { type Claim, claimGrouped } from '#src/store/engine/claim-payment.ts';
+import type { Claim } from '#src/store/engine/claim-payment.ts';
 import { isSurelyNotCommitted, isUnavailable, NodeIllError } from '#src/store/engine/database-error.ts';
+import { claimGrouped } from '#src/store/engine/grouped-writes.ts';
 import { findByKey, type KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { type Caller, requireMayPay, requireOwnAccount } from '../caller.ts';
@@ -100,6 +102,7 @@ async function payClaimed(
   read: () => Promise<KeyHolder | undefined>,
 ): Promise<KeyedResponse> {
   // 3. The provider is called once, and another provider only if the previous call is known to have failed.
+  const beganMs = performance.now();
   const attempts = makeAttempts(deps, prepared, slot, claimBeforeMs).finally(slot.release);
   const { transactionId, outcome, record, version } = await attempts;
 
@@ -107,6 +110,7 @@ async function payClaimed(
   const vaultedToken = claim.vault?.token ?? claim.storedMethod;
   const own = {
     ...{ accountId: claim.accountId, paymentId: claim.paymentId, transactionId, fence: 0, version, record },
+    stepMs: performance.now() - beganMs,
     attempt: {
       ...{ id: transactionId, vaultedToken, cardFingerprint: claim.cardFingerprint },
       ...{ capture: claim.capture, methodKind: claim.methodKind, awaitsPayer: false },
@@ -195,7 +199,8 @@ async function prepareAndClaim(
     const named = { accountId: caller.accountId, idempotencyKey };
     const { hash, shape } = requestHash;
     const claim: Claim = { ...prepared.claim, ...named, requestHash: hash, requestShape: shape };
-    const holder = await claimKey(deps, claim, key.find, claimBeforeMs);
+    const stepMs = openConnection(prepared.catalogue, claim.connectionId).recentLatencyMs?.();
+    const holder = await claimKey(deps, claim, key.find, { beforeMs: claimBeforeMs, stepMs });
     if (!holder) return { claimed: { prepared, claim, claimBeforeMs, slot } };
     slot.release();
     return { holder };
@@ -211,18 +216,19 @@ const CLAIM_PAUSE_MS = 50;
  * Claims the key. If the acknowledgement is lost, or the holder of the key cannot be read, only the database knows: it is
  * queried until `beforeMs`, and then the caller gets REQUEST_IN_PROGRESS rather than "nothing was accepted".
  *
+ * @param timing.stepMs how long the call takes that the claim precedes.
  * @returns the key's holder, if that is not this payment.
  */
 async function claimKey(
   deps: PaymentDeps,
   claim: Claim,
   read: () => Promise<KeyHolder | undefined>,
-  beforeMs: number,
+  { beforeMs, stepMs }: { readonly beforeMs: number; readonly stepMs: number | undefined },
 ): Promise<KeyHolder | undefined> {
   let mayBeClaimed = false;
   for (;;) {
     try {
-      if (await claimGrouped(deps.database, claim)) return undefined;
+      if (await claimGrouped(deps.database, claim, stepMs)) return undefined;
       // A payment holds the key, perhaps this one.
       mayBeClaimed = true;
       const holder = await read();

@@ -8,9 +8,7 @@ import {
   callValues,
   type ForMany,
   type Parameter,
-  queryMany,
 } from './function-call.ts';
-import { groupCommits } from './group-commit.ts';
 import { onlyRow } from './rows.ts';
 
 /** A claim, written before a provider is called. Messages are encoded: the store knows rows, not payments. */
@@ -74,8 +72,8 @@ export type Claim = {
   readonly oneTimeToken?: string | undefined;
 };
 
-/** Parameters of every claim. */
-const PLAIN: readonly Parameter<Claim>[] = [
+/** Parameters of every claim, and the only ones of `CLAIM_MANY`. */
+export const CLAIM_PARAMETERS: readonly Parameter<Claim>[] = [
   ['the_account', 'uuid', ({ accountId }) => accountId],
   ['the_payment', 'uuid', ({ paymentId }) => paymentId],
   ['the_key', 'text', ({ idempotencyKey }) => idempotencyKey],
@@ -121,14 +119,15 @@ const MORE: readonly Parameter<Claim>[] = [
 ];
 
 const FUNCTION = 'claim_payment_1';
-const EVERYTHING = [...PLAIN, ...MORE];
+const EVERYTHING = [...CLAIM_PARAMETERS, ...MORE];
 const CLAIM_WITH_MORE = callText(FUNCTION, EVERYTHING);
-const CLAIM = { name: 'claim', text: callText(FUNCTION, PLAIN) };
-const MANY: ForMany = {
-  ofAny: { name: 'claim_many', text: `SELECT * FROM claim_payments_1(${arraysOf(PLAIN)}) AS id` },
+const CLAIM = { name: 'claim', text: callText(FUNCTION, CLAIM_PARAMETERS) };
+/** Claims many rows, of those that `isPlainClaim`. Returns the ids of the payments that were claimed. */
+export const CLAIM_MANY: ForMany = {
+  ofAny: { name: 'claim_many', text: `SELECT * FROM claim_payments_1(${arraysOf(CLAIM_PARAMETERS)}) AS id` },
   ofAccount: {
     name: 'claim_many_of_account',
-    text: `SELECT * FROM claim_payments_of_account_1(${arraysOfAccount(PLAIN)}) AS id`,
+    text: `SELECT * FROM claim_payments_of_account_1(${arraysOfAccount(CLAIM_PARAMETERS)}) AS id`,
   },
 };
 
@@ -143,8 +142,8 @@ type ClaimedRow = { readonly result: boolean };
  */
 export async function claimPayment(database: Database, claim: Claim): Promise<boolean> {
   const { vault, session, oneTimeToken } = claim;
-  if (isPlain(claim)) {
-    return onlyRow(await database.query<ClaimedRow>(CLAIM, callValues(PLAIN, claim))).result;
+  if (isPlainClaim(claim)) {
+    return onlyRow(await database.query<ClaimedRow>(CLAIM, callValues(CLAIM_PARAMETERS, claim))).result;
   }
   // Named after the other rows that it writes, so that traces and tests can find it.
   const name = `claim${vault ? '_with_card' : ''}${session ? '_of_session' : ''}${oneTimeToken ? '_by_token' : ''}`;
@@ -154,24 +153,13 @@ export async function claimPayment(database: Database, claim: Claim): Promise<bo
   return onlyRow({ rows }).result;
 }
 
-/** Claims like `claimPayment`, in one commit with other claims that arrive at the same time. */
-export const claimGrouped = groupCommits<Claim, boolean>({ one: claimPayment, many: claimMany });
-
-/** Claims plain payments. Claims that store a card or use a session or token write more rows, and are left to `one`. */
-async function claimMany(database: Database, claims: readonly Claim[]): Promise<(boolean | undefined)[]> {
-  // All groups write their rows in the same order, so that two groups with the same keys cannot deadlock.
-  const plain = claims.filter(isPlain).sort(byKey);
-  if (plain.length === 0) return claims.map(() => undefined);
-  const { rows } = await queryMany<{ id: string }, Claim>(database, MANY, PLAIN, plain);
-  const claimed = new Set(rows.map(({ id }) => id));
-  return claims.map((claim) => (isPlain(claim) ? claimed.has(claim.paymentId) : undefined));
-}
-
-function isPlain({ vault, session, oneTimeToken }: Claim): boolean {
+/** Returns true for a claim that writes only a payment and its attempt. */
+export function isPlainClaim({ vault, session, oneTimeToken }: Claim): boolean {
   return !vault && !session && !oneTimeToken;
 }
 
-function byKey(a: Claim, b: Claim): number {
+/** All groups write their rows in the same order, so that two groups with the same keys cannot deadlock. */
+export function byKey(a: Claim, b: Claim): number {
   if (a.accountId !== b.accountId) return a.accountId < b.accountId ? -1 : 1;
   return a.idempotencyKey < b.idempotencyKey ? -1 : Number(a.idempotencyKey > b.idempotencyKey);
 }

@@ -11,9 +11,13 @@ export function callText<Row>(name: string, parameters: readonly Parameter<Row>[
   return `SELECT * FROM ${name}(${given.join(', ')}) AS result`;
 }
 
-/** Returns the parameters of a statement for many rows, each an array: `$1::uuid[], $2::text[]`. */
-export function arraysOf<Row>(parameters: readonly Parameter<Row>[]): string {
-  return parameters.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ');
+/**
+ * Returns the parameters of a statement for many rows, each an array: `$1::uuid[], $2::text[]`.
+ *
+ * @param after number of parameters before them.
+ */
+export function arraysOf<Row>(parameters: readonly Parameter<Row>[], after = 0): string {
+  return parameters.map(([, type], index) => `$${after + index + 1}::${type}[]`).join(', ');
 }
 
 /** Does the same for rows of one account; the first parameter, the account, is given once: `$1::uuid, $2::text[]`. */
@@ -46,7 +50,8 @@ export function queryMany<Result extends QueryResultRow, Row>(
   return database.query(ofAccount, [(accounts as unknown[])[0], ...others]);
 }
 
-function arrayValues<Row>(parameters: readonly Parameter<Row>[], rows: readonly Row[]): unknown[] {
+/** Returns the values of a statement for many rows. */
+export function arrayValues<Row>(parameters: readonly Parameter<Row>[], rows: readonly Row[]): unknown[] {
   return parameters.map(([, type, value]) => {
     const column = rows.map((row) => value(row) ?? null);
     return type === 'bytea' ? byteaArray(column as (Uint8Array | null)[]) : column;

@@ -7,6 +7,8 @@ type OfAccount = { readonly accountId: string };
 
 /** A kind of write, for one row and for many. */
 export type GroupedWrite<Row extends OfAccount, Result> = {
+  /** Names the rows that one commit may contain if the database is distributed, besides those of another account. */
+  nameOf?(row: Row): string;
   /** Writes one row. */
   one(database: Database, row: Row): Promise<Result>;
   /**
@@ -27,9 +29,17 @@ const SLOW_MS = 50;
 const DISTANT_MS = 3;
 /** Fraction of a round trip during which writes to a distant database gather. */
 const GATHERING_SHARE = 1 / 4;
+/** A write beside a slow step waits for others for this fraction of the step, and no longer than the limit. */
+const WAIT_SHARE = 1 / 100;
+const MAX_WAIT_MS = 4;
+/** Number of arrivals over which the time between them is averaged, and the longest such time that counts. */
+const RECENT_ARRIVALS = 32;
+const LONGEST_GAP_MS = 100;
 
 type Waiting<Row, Result> = {
   readonly row: Row;
+  /** When it stops waiting for others to come. */
+  readonly untilMs: number;
   readonly resolve: (result: Result | Promise<Result>) => void;
   readonly reject: (error: unknown) => void;
   /** Runs in the context of the row's request, to which its trace belongs. */
@@ -41,23 +51,45 @@ type Waiting<Row, Result> = {
  * rows as for one. A write that finds no other in progress does not wait. If the database is distant, a group begins
  * soon after the previous group begins, rather than when it ends.
  *
+ * A write beside a slow step, such as a call to a provider that takes a second, waits a moment for others, if writes
+ * arrive so often that some are to be expected. A write that does not wait takes those that do along.
+ *
  * A faulty row fails alone: if the database rolls a group back, each row is written by itself. If it is unknown whether
  * a group was committed, each of its rows is rejected, as a single write would be.
  */
 export function groupCommits<Row extends OfAccount, Result>(
   write: GroupedWrite<Row, Result>,
-): (database: Database, row: Row) => Promise<Result> {
-  const byDatabase = new WeakMap<Database, Map<string, (row: Row) => Promise<Result>>>();
-  return (database, row) => {
-    const groups = byDatabase.get(database) ?? new Map<string, (row: Row) => Promise<Result>>();
-    byDatabase.set(database, groups);
-    const name = database.isDistributed ? row.accountId : ALL_ACCOUNTS;
+): (database: Database, row: Row, stepMs?: number) => Promise<Result> {
+  type Group = (row: Row, waitMs: number) => Promise<Result>;
+  type Site = { readonly groups: Map<string, Group>; readonly meanGapMs: () => number };
+  const sites = new WeakMap<Database, Site>();
+  const newSite = (): Site => ({ groups: new Map(), meanGapMs: createMeanGap() });
+  return (database, row, stepMs = 0) => {
+    const site = sites.get(database) ?? newSite();
+    sites.set(database, site);
+    const { groups } = site;
+    const name = database.isDistributed ? `${write.nameOf?.(row) ?? ''} ${row.accountId}` : ALL_ACCOUNTS;
     let group = groups.get(name);
     if (!group) {
       group = groupOf(database, write, () => groups.delete(name));
       groups.set(name, group);
     }
-    return group(row);
+    const gapMs = site.meanGapMs();
+    // A distributed database has a group for each account, and the others' arrivals do not matter to it.
+    const waitMs = database.isDistributed ? 0 : Math.min(stepMs * WAIT_SHARE, MAX_WAIT_MS);
+    return group(row, waitMs < gapMs ? 0 : waitMs);
+  };
+}
+
+/** Returns a function that is called for each arrival and returns the mean time between the recent ones. */
+function createMeanGap(): () => number {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  let meanMs = LONGEST_GAP_MS;
+  return () => {
+    const nowMs = performance.now();
+    meanMs += (Math.min(nowMs - lastMs, LONGEST_GAP_MS) - meanMs) / RECENT_ARRIVALS;
+    lastMs = nowMs;
+    return meanMs;
   };
 }
 
@@ -69,6 +101,11 @@ function longestWaitMs(roundTripMs: number): number {
 /** Name of the group of a database that is not distributed. */
 const ALL_ACCOUNTS = '';
 
+/** Returns when the first of these rows stops waiting. */
+function endOfWaitMs(rows: readonly { readonly untilMs: number }[]): number {
+  return rows.reduce((first, { untilMs }) => Math.min(first, untilMs), Number.POSITIVE_INFINITY);
+}
+
 /** @param idle called when no row is left; the next row may begin another group. */
 function groupOf<Row extends OfAccount, Result>(
   database: Database,
@@ -77,22 +114,30 @@ function groupOf<Row extends OfAccount, Result>(
 ) {
   const waiting: Waiting<Row, Result>[] = [];
   let isBusy = false;
+  let gathering: NodeJS.Timeout | undefined;
 
+  /** Begins a group, unless all of its rows may still wait for others. */
   function next(): void {
-    const rows = waiting.splice(0, MAX_ROWS);
-    const [first] = rows;
-    isBusy = first !== undefined;
-    if (!first) {
+    isBusy = false;
+    clearTimeout(gathering);
+    if (waiting.length === 0) {
       idle();
       return;
     }
+    const waitMs = waiting.length < MAX_ROWS ? endOfWaitMs(waiting) - performance.now() : 0;
+    if (waitMs > 0) gathering = setTimeout(next, waitMs);
+    else begin(waiting.splice(0, MAX_ROWS));
+  }
+
+  function begin(rows: readonly Waiting<Row, Result>[]): void {
+    isBusy = true;
     let isLate = false;
     const late = setTimeout(() => {
       isLate = true;
       next();
     }, longestWaitMs(database.roundTripMs()));
-    void first
-      .inContext(() => writeAll(rows))
+    void rows[0]
+      ?.inContext(() => writeAll(rows))
       .then(() => {
         clearTimeout(late);
         if (!isLate) next();
@@ -126,9 +171,10 @@ function groupOf<Row extends OfAccount, Result>(
     }
   }
 
-  return (row: Row) => {
+  return (row: Row, waitMs: number) => {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    waiting.push({ row, resolve, reject, inContext: AsyncLocalStorage.snapshot() });
+    const untilMs = waitMs === 0 ? 0 : performance.now() + waitMs;
+    waiting.push({ row, untilMs, resolve, reject, inContext: AsyncLocalStorage.snapshot() });
     if (!isBusy) next();
     return promise;
   };

@@ -10,9 +10,7 @@ import {
   callValues,
   type ForMany,
   type Parameter,
-  queryMany,
 } from './function-call.ts';
-import { groupCommits } from './group-commit.ts';
 import { onlyRow } from './rows.ts';
 
 /** A stored method after an approved payment with it. */
@@ -91,8 +89,8 @@ export type WrittenChange =
   /** The change is for the holder of the transaction only, and that is another worker. */
   | { readonly kind: 'lost' };
 
-/** Parameters of every change, and the only ones of `write_outcomes_1`. */
-const PLAIN: readonly Parameter<StoredChange>[] = [
+/** Parameters of every change, and the only ones of `WRITE_OUTCOMES`. */
+export const OUTCOME_PARAMETERS: readonly Parameter<StoredChange>[] = [
   ['the_account', 'uuid', ({ accountId }) => accountId],
   ['the_payment', 'uuid', ({ paymentId }) => paymentId],
   ['the_version', 'integer', ({ version }) => version],
@@ -193,27 +191,23 @@ function disputeAs(value: (dispute: WrittenDispute) => unknown): Parameter<Store
 }
 
 const FUNCTION = 'write_change_1';
-const EVERYTHING = [...PLAIN, ...MORE];
+const EVERYTHING = [...OUTCOME_PARAMETERS, ...MORE];
 const WITH_MONEY = [...EVERYTHING, ...CORRECTIONS, ...DISPUTE];
 const MOVED = { name: 'write_moved_change', text: callText('write_change_2', WITH_MONEY) };
-const OUTCOME = { name: 'write_outcome', text: callText(FUNCTION, PLAIN) };
+const OUTCOME = { name: 'write_outcome', text: callText(FUNCTION, OUTCOME_PARAMETERS) };
 const ANY = { name: 'write_change', text: callText(FUNCTION, EVERYTHING) };
 /** Separately named, since it precedes the sending of an attempt. */
 const NEXT_ATTEMPT = { name: 'write_next_attempt', text: ANY.text };
-const OUTCOMES: ForMany = {
-  ofAny: { name: 'write_outcomes', text: `SELECT * FROM write_outcomes_1(${arraysOf(PLAIN)})` },
+/** Writes many changes, of those that `isPlainChange`. Returns an OutcomeRow for each that was written. */
+export const WRITE_OUTCOMES: ForMany = {
+  ofAny: { name: 'write_outcomes', text: `SELECT * FROM write_outcomes_1(${arraysOf(OUTCOME_PARAMETERS)})` },
   ofAccount: {
     name: 'write_outcomes_of_account',
-    text: `SELECT * FROM write_outcomes_of_account_1(${arraysOfAccount(PLAIN)})`,
+    text: `SELECT * FROM write_outcomes_of_account_1(${arraysOfAccount(OUTCOME_PARAMETERS)})`,
   },
 };
 
-/**
- * Writes the whole effect of a report on a payment, in one call, and in one commit with other changes that arrive at
- * the same time.
- */
-export const writeChange = groupCommits<StoredChange, WrittenChange>({ one: writeOne, many: writeOutcomes });
-
+/** A change that was written. */
 type WrittenRow = {
   readonly fence: number | null;
   readonly has_event: boolean;
@@ -221,16 +215,19 @@ type WrittenRow = {
   readonly earlier_record: Buffer | null;
 };
 
-/** Writes a single change, or returns the reason why it is not written. */
-async function writeOne(database: Database, change: StoredChange): Promise<WrittenChange> {
+/** The row of a change that `WRITE_OUTCOMES` wrote: the change's place among the rows, from 1. */
+export type OutcomeRow = WrittenRow & { readonly place: bigint };
+
+/** Writes the whole effect of a report on a payment, in one call, or returns the reason why it is not written. */
+export async function writeSingleChange(database: Database, change: StoredChange): Promise<WrittenChange> {
   type Row = WrittenRow & { readonly result: WrittenChange['kind'] };
   try {
     const more = () =>
       change.corrections?.length || change.dispute
         ? database.query<Row>(MOVED, callValues(WITH_MONEY, change))
         : database.query<Row>(isNext(change) ? NEXT_ATTEMPT : ANY, callValues(EVERYTHING, change));
-    const { rows } = isPlain(change)
-      ? await database.query<Row>(OUTCOME, callValues(PLAIN, change))
+    const { rows } = isPlainChange(change)
+      ? await database.query<Row>(OUTCOME, callValues(OUTCOME_PARAMETERS, change))
       : await more();
     const row = onlyRow({ rows });
     return row.result === 'written' ? toWritten(row) : { kind: row.result };
@@ -240,24 +237,8 @@ async function writeOne(database: Database, change: StoredChange): Promise<Writt
   }
 }
 
-/**
- * Writes the plain changes. All others, and changes that could not be written, are left to `writeOne`, which explains
- * them.
- */
-async function writeOutcomes(
-  database: Database,
-  changes: readonly StoredChange[],
-): Promise<(WrittenChange | undefined)[]> {
-  // All groups write their rows in the same order, so that no two can deadlock.
-  const plain = changes.filter(isPlain).sort(byPayment);
-  if (plain.length === 0) return changes.map(() => undefined);
-  type Row = WrittenRow & { readonly place: bigint };
-  const { rows } = await queryMany<Row, StoredChange>(database, OUTCOMES, PLAIN, plain);
-  const written = new Map(rows.map((row) => [plain[Number(row.place) - 1], toWritten(row)]));
-  return changes.map((change) => written.get(change));
-}
-
-function isPlain(change: StoredChange): boolean {
+/** Returns true for a change that writes only a payment and its attempt. */
+export function isPlainChange(change: StoredChange): boolean {
   const { transaction, books, added, other, method, reopens, retakes, corrections, dispute } = change;
   const { reportedAt, minorUnits } = transaction ?? {};
   const more = [books, added, other, method, reopens, retakes, corrections, dispute, reportedAt, minorUnits];
@@ -273,12 +254,14 @@ function isNext({ added, transaction }: StoredChange): boolean {
   return added !== undefined && transaction !== undefined;
 }
 
-function byPayment(a: StoredChange, b: StoredChange): number {
+/** All groups write their rows in the same order, so that no two can deadlock. */
+export function byPayment(a: StoredChange, b: StoredChange): number {
   if (a.accountId !== b.accountId) return a.accountId < b.accountId ? -1 : 1;
   return a.paymentId < b.paymentId ? -1 : Number(a.paymentId > b.paymentId);
 }
 
-function toWritten(row: WrittenRow): WrittenChange {
+/** Returns the result of a change that was written. */
+export function toWritten(row: WrittenRow): WrittenChange {
   const { earlier_response: response, earlier_record: record } = row;
   return {
     kind: 'written',
