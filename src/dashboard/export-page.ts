@@ -25,6 +25,8 @@ const FILES: Readonly<Record<ExportKind, string>> = {
   transactions: 'All transactions of the payments created in the period, as they are now',
   payments: 'The payments created in the period, as they are now',
   disputes: 'The disputes opened in the period, as they are now',
+  settlement: 'The lines of providers’ reports of the period, with the transactions that they settle',
+  differences: 'What reports say differently, found in the period, as it is now',
 };
 
 const MAX_ACCOUNTS = 1_000;

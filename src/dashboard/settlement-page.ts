@@ -1,8 +1,8 @@
-import { DIFFERENCE_KINDS } from '#src/settlement/find-differences.ts';
 import { importableConnections, type SettledCatalogue } from '#src/settlement/settled-connection.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import {
   countDifferences,
+  DIFFERENCE_KINDS,
   listDifferences,
   type StoredDifference,
 } from '#src/store/tables/settlement-differences.ts';
@@ -34,8 +34,8 @@ export type OpenDifferences = { readonly open: number; readonly againstRecord: n
 /** Counts the unresolved differences, and those of payments that were settled against the record. */
 export async function openDifferences(database: Database): Promise<OpenDifferences> {
   const [open, againstRecord] = await Promise.all([
-    countDifferences(database, null, MAX_COUNTED_DIFFERENCES),
-    countDifferences(database, 'status_differs', MAX_COUNTED_DIFFERENCES),
+    countDifferences(database, MAX_COUNTED_DIFFERENCES),
+    countDifferences(database, MAX_COUNTED_DIFFERENCES, 'status_differs'),
   ]);
   return { open, againstRecord };
 }

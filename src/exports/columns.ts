@@ -17,16 +17,23 @@ export type Column<Row> = readonly [name: string, cell: (row: Row) => Cell];
 /** A row with what else is known about it: its account's name, and its payment's record where it was read. */
 export type Told<Row> = Row & { readonly accountName: string; readonly record: Payment | undefined };
 
-const ACCOUNT = ['account_id', ({ accountId }: ExportedPayment) => accountId] as const;
-const ACCOUNT_NAME = ['account_name', ({ accountName }: Told<unknown>) => accountName] as const;
-const PAYMENT: readonly Column<ExportedPayment>[] = [
+/** The column of the account. */
+export const ACCOUNT = ['account_id', ({ accountId }: ExportedPayment) => accountId] as const;
+/** The column of the account's name. */
+export const ACCOUNT_NAME = ['account_name', ({ accountName }: Told<unknown>) => accountName] as const;
+/** The columns of a row's payment, the last of every file. */
+export const PAYMENT: readonly Column<ExportedPayment>[] = [
   ['payment_method_type', ({ methodType }) => methodType],
   ['brand', ({ cardBrand }) => cardBrand],
   ['card_last_four', ({ cardLastFour }) => cardLastFour],
   ['country', ({ country }) => country],
   ['customer_id', ({ customerId }) => customerId],
 ];
-const ORDER = ['merchant_order_id', ({ merchantOrderId }: ExportedPayment) => merchantOrderId] as const;
+/** The column of the payment's order. */
+export const ORDER = [
+  'merchant_order_id',
+  ({ merchantOrderId }: ExportedPayment) => merchantOrderId,
+] as const;
 
 /** The columns that `include=payer` adds at the end: the payer as the payment's record has them. */
 export const PAYER_COLUMNS: readonly Column<Told<unknown>>[] = [
@@ -198,6 +205,6 @@ function reported({ record, id }: Told<FullTransaction>): Transaction | undefine
 }
 
 /** Cuts a time to milliseconds, as the API writes times. */
-function shortTime(at: string): string {
+export function shortTime(at: string): string {
   return `${at.slice(0, 23)}Z`;
 }

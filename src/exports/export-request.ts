@@ -1,13 +1,21 @@
 import { Dispute_Stage, Dispute_Status } from '#gen/payments/v1/dispute_service_pb.js';
 import { Payment_Status, Transaction_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
+import { SETTLEMENT_KINDS } from '#src/connectors/port/settlement-line.ts';
 import { CURRENCIES } from '#src/money.ts';
 import { type FieldError, invalidParameters } from '#src/service-error.ts';
+import { DIFFERENCE_KINDS } from '#src/store/tables/settlement-differences.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import type { CsvFormat } from './csv.ts';
 import { type Period, readPeriod } from './period.ts';
+import { DIFFERENCE_STATUSES } from './settlement-columns.ts';
 
-/** The files: movements of money; all transactions of payments; payments; disputes. */
-export const EXPORT_KINDS = ['movements', 'transactions', 'payments', 'disputes'] as const;
+/**
+ * The files: movements of money; all transactions of payments; payments; disputes; lines of providers' reports; what they
+ * say differently.
+ */
+export const EXPORT_KINDS = [
+  ...(['movements', 'transactions', 'payments', 'disputes', 'settlement', 'differences'] as const),
+];
 
 /** The name of a file. */
 export type ExportKind = (typeof EXPORT_KINDS)[number];
@@ -42,20 +50,31 @@ const MOVEMENT_TYPES = new Set([
 /** The columns that a file can be filtered by, each with its values; undefined for any text. */
 const FILTERS: Readonly<Record<ExportKind, Readonly<Record<string, ReadonlySet<string> | undefined>>>> =
   (() => {
+    const currency = CURRENCIES;
     const ofPayment = {
-      currency: CURRENCIES,
       ...{ merchant_order_id: undefined, payment_method_type: undefined, brand: undefined },
       ...{ card_last_four: undefined, country: undefined, customer_id: undefined, connection_id: undefined },
     };
     const status = namesOf(Transaction_Status);
     return {
-      movements: { ...ofPayment, type: MOVEMENT_TYPES },
-      transactions: { ...ofPayment, type: namesOf(Transaction_Type), status },
-      payments: { ...ofPayment, status: namesOf(Payment_Status) },
+      movements: { currency, ...ofPayment, type: MOVEMENT_TYPES },
+      transactions: { currency, ...ofPayment, type: namesOf(Transaction_Type), status },
+      payments: { currency, ...ofPayment, status: namesOf(Payment_Status) },
       disputes: {
+        currency,
         ...ofPayment,
         dispute_status: namesOf(Dispute_Status),
         dispute_stage: namesOf(Dispute_Stage),
+      },
+      settlement: {
+        ...{ currency, settlement_currency: CURRENCIES, ...ofPayment, payout_reference: undefined },
+        settlement_kind: new Set<string>(SETTLEMENT_KINDS),
+        settlement_result: new Set(['matched', 'unmatched', 'ambiguous', 'none_expected']),
+      },
+      differences: {
+        ...ofPayment,
+        difference_kind: new Set<string>(DIFFERENCE_KINDS),
+        difference_status: new Set<string>(DIFFERENCE_STATUSES),
       },
     };
   })();

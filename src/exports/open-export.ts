@@ -2,6 +2,7 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { invalidField } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
+import { NIL_UUID } from '#src/store/engine/rows.ts';
 import { findAccount } from '#src/store/tables/accounts.ts';
 import {
   type ExportedPaymentRow,
@@ -16,6 +17,14 @@ import {
   readTransactions,
   sumTransactions,
 } from '#src/store/tables/exported-rows.ts';
+import {
+  type ExportedLine,
+  type ExportedMatch,
+  readDifferences,
+  readMatches,
+  readUnmatchedLines,
+  withLines,
+} from '#src/store/tables/exported-settlement.ts';
 import {
   type Column,
   DISPUTE_COLUMNS,
@@ -32,6 +41,7 @@ import { type Cell, csvLine, csvStart } from './csv.ts';
 import type { ExportKind, ExportRequest } from './export-request.ts';
 import { createPace, type Pace } from './pace.ts';
 import { momentName } from './period.ts';
+import { DIFFERENCE_COLUMNS, SETTLEMENT_COLUMNS } from './settlement-columns.ts';
 
 /** A file that can be read once. */
 export type OpenExport = {
@@ -43,7 +53,7 @@ export type OpenExport = {
   readonly tally: Tally;
 };
 
-/** The rows of a file, and the sums of its column `amount` by currency, in minor units. */
+/** The rows of a file, and the sums of its column of money by currency, in minor units. */
 export type Tally = { rows: number; readonly sums: Map<string, bigint> };
 
 const PIECE_CHARS = 16 * 1024;
@@ -69,7 +79,7 @@ export async function openExport(database: Database, request: ExportRequest): Pr
   }
   const names = [kind, momentName(from), momentName(until), zone.replaceAll('/', '-').replaceAll(':', '')];
   const tally: Tally = { rows: 0, sums: new Map() };
-  const accounts = account ? () => [account] : () => allAccounts(database);
+  const accounts = account ? () => [account] : () => allAccounts(database, SOURCES[kind].hasNone);
   return {
     fileName: `${names.join('-')}.csv`,
     tally,
@@ -88,13 +98,15 @@ export function describeTally({ rows, sums }: Tally): string {
 
 type Account = { readonly id: string; readonly name: string };
 
-async function* allAccounts(database: Database): AsyncGenerator<Account, void> {
+/** @param withNone adds NIL_UUID at the end, for rows of no account. */
+async function* allAccounts(database: Database, withNone = false): AsyncGenerator<Account, void> {
   for (let after: string | undefined; ; ) {
     const accounts = await nextAccounts(database, after);
     yield* accounts;
     after = accounts.at(-1)?.id;
-    if (after === undefined) return;
+    if (after === undefined) break;
   }
+  if (withNone) yield { id: NIL_UUID, name: '' };
 }
 
 /** The source of a file's rows. */
@@ -106,6 +118,10 @@ type Source<Read, Row> = {
   readonly rowsFor: (database: Database, some: readonly Read[]) => readonly Row[] | Promise<readonly Row[]>;
   /** true if the columns need the records of payments. */
   readonly readsRecords: boolean;
+  /** The column whose sums are told; `amount` by default. */
+  readonly summed?: string;
+  /** true if rows may be of no account. */
+  readonly hasNone?: boolean;
 };
 
 /** A row as the writing of every file needs it. */
@@ -132,8 +148,26 @@ const SOURCES: Readonly<Record<ExportKind, Source<AnyRow, AnyRow>>> = {
     rowsFor: (_database, some) => some,
     readsRecords: false,
   }),
+  settlement: sourceOf({
+    columns: SETTLEMENT_COLUMNS,
+    read: (database, rows, after: ExportedMatch | ExportedLine | undefined) =>
+      rows.accountId === NIL_UUID
+        ? readUnmatchedLines(database, rows, after as ExportedLine | undefined)
+        : readMatches(database, rows, after),
+    rowsFor: (database, some) => (some.every(isWhole) ? some : withLines(database, some)),
+    readsRecords: false,
+    ...{ summed: 'net', hasNone: true },
+  }),
+  differences: sourceOf({
+    columns: DIFFERENCE_COLUMNS,
+    read: readDifferences,
+    rowsFor: (_database, some) => some,
+    ...{ readsRecords: false, hasNone: true },
+  }),
   payments: sourceOf({ columns: PAYMENT_COLUMNS, read: readPayments, rowsFor: withSums, readsRecords: true }),
 };
+
+const isWhole = (line: ExportedMatch | ExportedLine): line is ExportedLine => 'result' in line;
 
 async function transactionsOf(
   database: Database,
@@ -182,7 +216,7 @@ async function* writePieces(
   const line = csvLine(format);
   const names = columns.map(([name]) => name);
   const passes = filterOf(names, request.filters);
-  const add = tallyOf(names, tally);
+  const add = tallyOf(names.indexOf(source.summed ?? 'amount'), tally);
   const pace = createPace(database);
   let piece = csvStart(format) + line(names);
   for await (const account of accounts()) {
@@ -209,9 +243,8 @@ function filterOf(names: readonly string[], filters: ExportRequest['filters']) {
   return (cells: readonly Cell[]) => wanted.every(([at, value]) => cells[at] === value);
 }
 
-/** Returns a function that adds a row to a tally. */
-function tallyOf(names: readonly string[], tally: Tally) {
-  const at = names.indexOf('amount');
+/** Returns a function that adds a row to a tally. @param at the column of money; -1 for none. */
+function tallyOf(at: number, tally: Tally) {
   return (cells: readonly Cell[]) => {
     tally.rows++;
     const amount = cells[at];
@@ -253,7 +286,7 @@ const NO_RECORDS = () => undefined;
 
 /** Reads the records of rows' payments. @returns a function that decodes the record of a payment, once. */
 async function recordsOf(database: Database, accountId: string, rows: readonly AnyRow[]) {
-  const ids = [...new Set(rows.map(({ paymentId }) => paymentId))];
+  const ids = [...new Set(rows.map(({ paymentId }) => paymentId).filter(Boolean))];
   const stored = await readExportedRecords(database, accountId, ids);
   const decoded = new Map<string, Payment | undefined>();
   return (paymentId: string) =>

@@ -1,6 +1,7 @@
 import type { Database } from '#src/store/engine/database.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
 import {
+  type DifferenceKind,
   type FoundDifference,
   type MatchedRow,
   matchedRows,
@@ -10,7 +11,7 @@ import {
 } from '#src/store/tables/settlement-differences.ts';
 import type { LineResult } from '#src/store/tables/settlement-matches.ts';
 import { countAlarm } from '#src/store/tables/settlement-progress.ts';
-import { checkPayout, type DifferenceKind, findDifferences } from './find-differences.ts';
+import { checkPayout, findDifferences } from './find-differences.ts';
 import type { SettledAccount } from './settled-connection.ts';
 
 /**

@@ -1,14 +1,6 @@
 import type { SettlementKind } from '#src/connectors/port/settlement-line.ts';
 import { formatMoney, type Money } from '#src/money.ts';
-
-/** The kinds of difference between reports and the record, the most urgent first. */
-export const DIFFERENCE_KINDS = [
-  ...(['status_differs', 'amount_differs', 'currency_differs', 'duplicate', 'refund_reversed'] as const),
-  ...(['missing_at_provider', 'unknown_line', 'ambiguous_line', 'payout_unbalanced', 'late'] as const),
-];
-
-/** A kind of difference. */
-export type DifferenceKind = (typeof DIFFERENCE_KINDS)[number];
+import type { DifferenceKind } from '#src/store/tables/settlement-differences.ts';
 
 /** A difference, with its amounts in words. */
 export type Difference = { readonly kind: DifferenceKind; readonly detail: string };

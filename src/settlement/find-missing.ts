@@ -2,10 +2,9 @@ import { formatMoney } from '#src/money.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
 import { listAccounts } from '#src/store/tables/accounts.ts';
-import { storeDifferences } from '#src/store/tables/settlement-differences.ts';
+import { type DifferenceKind, storeDifferences } from '#src/store/tables/settlement-differences.ts';
 import { LINES_AT_ONCE, unsettledMovements } from '#src/store/tables/settlement-matches.ts';
 import { noteCompared, readCoverage } from '#src/store/tables/settlement-progress.ts';
-import type { DifferenceKind } from './find-differences.ts';
 import type { SettledAccount } from './settled-connection.ts';
 
 /**

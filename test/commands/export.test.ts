@@ -51,7 +51,10 @@ it('a file that breaks off is removed, and recorded as broken off', async () => 
 });
 
 it.each([
-  [['money'], 'The first argument must be one of movements, transactions, payments, disputes.'],
+  [
+    ['money'],
+    'The first argument must be one of movements, transactions, payments, disputes, settlement, differences.',
+  ],
   [['movements', 'month'], 'every argument must be <parameter>=<value>'],
   [['movements', 'month=2026-09', 'month=2026-08'], 'month: must be given once.'],
   [['movements', 'from=2026-09-01', 'to=2026-09-30'], 'to: is not a parameter of an export: use before'],

@@ -45,7 +45,7 @@ describe('the exports of the dashboard', () => {
     }
     expect(text).toContain('name="before" type="datetime-local" value="2026-10-01T01:01"');
     const files = hrefs(text, /formaction="\/dashboard([^"]+)"/g);
-    const kinds = ['movements', 'transactions', 'payments', 'disputes'];
+    const kinds = ['movements', 'transactions', 'payments', 'disputes', 'settlement', 'differences'];
     expect(files).toEqual(kinds.map((kind) => `/export/${kind}.csv`));
     for (const file of files.slice(0, 3)) {
       const response = await reader.get(

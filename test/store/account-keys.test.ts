@@ -67,7 +67,6 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   sum_recent_payment_totals: OPERATOR,
   export_accounts: OPERATOR,
   list_open_disputes: OPERATOR,
-  count_settlement_differences: OPERATOR,
   find_payments_by_provider_payment: OPERATOR,
   is_distributed: OPERATOR,
   list_account_nodes: OPERATOR,

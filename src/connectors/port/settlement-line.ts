@@ -1,9 +1,14 @@
 import type { Money } from '#src/money.ts';
 
-/** The kind of a line of a settlement report. */
-export type SettlementKind =
-  | ('payment' | 'partial_capture_reversal' | 'refund' | 'refund_reversal' | 'dispute' | 'dispute_reversal')
-  | ('fee' | 'tax' | 'payout' | 'payout_reversal' | 'reserve' | 'conversion' | 'adjustment' | 'other');
+/** The kinds of lines of a settlement report. */
+export const SETTLEMENT_KINDS = [
+  ...(['payment', 'partial_capture_reversal', 'refund', 'refund_reversal', 'dispute'] as const),
+  ...(['dispute_reversal', 'fee', 'tax', 'payout', 'payout_reversal', 'reserve', 'conversion'] as const),
+  ...(['adjustment', 'other'] as const),
+];
+
+/** The kind of a line. */
+export type SettlementKind = (typeof SETTLEMENT_KINDS)[number];
 
 /** A line of a provider's settlement report: one movement at the provider. It has no personal data. */
 export type SettlementLine = {

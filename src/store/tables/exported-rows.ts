@@ -48,9 +48,11 @@ export type ExportedMovement = ExportedPayment & {
 export const ROWS_A_PAGE = 1_000;
 
 const TEXT = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`;
-const textOf = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', ${TEXT})`;
+/** Returns SQL that writes a time as RowsOf has it. */
+export const textOf = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', ${TEXT})`;
 
-const OF_PAYMENT = `p.account_id AS "accountId", p.id AS "paymentId", p.merchant_order_id AS "merchantOrderId",
+/** The columns of ExportedPayment, of a payment `p`. */
+export const OF_PAYMENT = `p.account_id AS "accountId", p.id AS "paymentId", p.merchant_order_id AS "merchantOrderId",
       p.method_type AS "methodType", p.card_brand AS "cardBrand", p.card_last_four AS "cardLastFour", p.country,
       p.customer_id AS "customerId"`;
 

@@ -76,9 +76,18 @@ export async function sumPayouts(
   return (await database.query<PayoutSum>(PAYOUTS, [NIL_UUID, identity, references])).rows;
 }
 
+/** The kinds of difference between reports and the record, the most urgent first. */
+export const DIFFERENCE_KINDS = [
+  ...(['status_differs', 'amount_differs', 'currency_differs', 'duplicate', 'refund_reversed'] as const),
+  ...(['missing_at_provider', 'unknown_line', 'ambiguous_line', 'payout_unbalanced', 'late'] as const),
+];
+
+/** A kind of difference. */
+export type DifferenceKind = (typeof DIFFERENCE_KINDS)[number];
+
 /** A difference that was found about a subject. */
 export type FoundDifference = {
-  readonly kind: string;
+  readonly kind: DifferenceKind;
   readonly subject: string;
   readonly connectionId: string;
   readonly paymentId: string | undefined;
@@ -172,22 +181,27 @@ export async function listDifferences(
   return found.map((row) => withoutNulls<StoredDifference>(row));
 }
 
-const COUNT = {
-  name: 'count_settlement_differences',
+const countOf = (name: string, condition: string) => ({
+  name,
   text: `
     SELECT count(*)::integer AS n FROM (
       SELECT 1 FROM settlement_difference
-      WHERE ${IN_ACCOUNTS} ended_at IS NULL AND resolved_at IS NULL AND ($1::text IS NULL OR kind = $1)
-      LIMIT $2::integer) open`,
-};
+      WHERE ${IN_ACCOUNTS} ended_at IS NULL AND resolved_at IS NULL${condition}
+      LIMIT $1::integer) open`,
+});
+const COUNT = countOf('count_settlement_differences', '');
+// A statement of its own, so that the index by kind serves it.
+const COUNT_OF_KIND = countOf('count_settlement_differences_of_kind', ' AND kind = $2');
 
-/** Counts unresolved differences, up to `most`. @param kind null for every kind. */
+/** Counts unresolved differences, up to `most`. @param kind undefined for every kind. */
 export async function countDifferences(
   database: Database,
-  kind: string | null,
   most: number,
+  kind?: DifferenceKind,
 ): Promise<number> {
-  const rows = await searchAccounts<{ n: number }>(database, COUNT, [kind, most]);
+  const rows = kind
+    ? await searchAccounts<{ n: number }>(database, COUNT_OF_KIND, [most, kind])
+    : await searchAccounts<{ n: number }>(database, COUNT, [most]);
   return Math.min(
     most,
     rows.reduce((sum, { n }) => sum + n, 0),
