@@ -8,7 +8,8 @@ import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readCatalogueInForce } from '#src/catalogue/seed-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
-import { dayOf, fetchSettlement, type WantedPeriod } from '#src/settlement/fetch-settlement.ts';
+import type { SettlementPeriod } from '#src/connectors/port/settlement-source.ts';
+import { dayOf, fetchNew, fetchPeriod } from '#src/settlement/fetch-settlement.ts';
 import { FILE_LIMITS, type ImportedFile, importSettlement } from '#src/settlement/import-settlement.ts';
 import { type MatchCounts, matchSettlement } from '#src/settlement/match-settlement.ts';
 import { type SettledAccount, settledConnection } from '#src/settlement/settled-connection.ts';
@@ -30,8 +31,8 @@ const USAGE = `Usage: npm run settlement -- <action> --connection <id>
 
   import <file>                        imports a report of the connection's provider, all of it or nothing, and finds the
                                        transactions that its lines settle
-  fetch [--from <day>] [--before <day>]   fetches the report at Stripe and imports it as if it were a file; days as in
-                                       2026-09-30 (UTC), --before exclusive; without them, what is not fetched yet
+  fetch [--from <day> --before <day>]  fetches the report at Stripe and imports it as if it were a file; days as in
+                                       2026-09-30 (UTC), --before exclusive; without them, the days not fetched yet
   match                                searches the lines of unknown payments again, all of them
   sandbox-report <file>                writes the report of a connection to the sandbox
   differences                          what reports say differently from the record, unresolved first
@@ -62,7 +63,7 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const config = readConfig(io.environment);
   return withDatabase(config, io, async (storage) => {
     if (action === 'import') return importHere(config, storage, io, { path: first, connection });
-    if (action === 'fetch') return fetchHere(config, storage, io, { ...period, connection });
+    if (action === 'fetch') return fetchHere(config, storage, io, { period, connection });
     if (action === 'match') return matchHere(config, storage, io, connection);
     if (action === 'sandbox-report') return writeReport(config, storage, { path: first, connection });
     const catalogue = await openInForce(config, storage);
@@ -96,10 +97,11 @@ function readArguments(argv: readonly string[], io: CommandIo) {
   if (wanted === 2 && (note === '' || note.length > 900)) {
     throw new UsageError('--note is required, of at most 900 characters.');
   }
-  const period = { from: dayIn('--from', values.from), before: dayIn('--before', values.before) };
-  const { from, before } = period;
+  const [from, before] = [dayIn('--from', values.from), dayIn('--before', values.before)];
   if (action !== 'fetch' && (from || before)) throw new UsageError('--from and --before are for fetch.');
+  if (!from !== !before) throw new UsageError('--from and --before go together.');
   if (from && before && from >= before) throw new UsageError('--from must be earlier than --before.');
+  const period = from && before && { from, before };
   return { action, first, second, connection, note, period };
 }
 
@@ -152,7 +154,7 @@ async function fetchHere(
   config: Config,
   storage: CommandStorage,
   io: CommandIo,
-  { connection: id, ...period }: WantedPeriod & { readonly connection: string },
+  { connection: id, period }: { readonly connection: string; readonly period: SettlementPeriod | undefined },
 ): Promise<number> {
   const { database } = storage;
   const catalogue = await openInForce(config, storage);
@@ -163,16 +165,17 @@ async function fetchHere(
       const advice = `download the report and run: npm run settlement -- import <file> --connection ${id}`;
       throw new UsageError(`--connection: the reports of ${connector} are files: ${advice}`);
     }
-    const options = { ...period, actor: actorOf(config) };
-    const fetched = await fetchSettlement(database, settled, source, options);
-    if (fetched === 'nothing to fetch') {
-      io.stdout.write('nothing to fetch: all that the provider has completed was fetched before\n');
-      return 0;
+    const options = { actor: actorOf(config) };
+    const fetched = period
+      ? [await fetchPeriod(database, settled, source, period, options)]
+      : fetchNew(database, settled, source, options);
+    let reports = 0;
+    for await (const { period: days, result } of fetched) {
+      io.stdout.write(`${dayOf(days.from)} to ${dayOf(days.before)} (exclusive): ${linesInWords(result)}\n`);
+      reports += 1;
     }
-    const counts = await matchSettlement(database, account);
-    const { from, before } = fetched.period;
-    const days = `${dayOf(from)} to ${dayOf(before)} (exclusive)`;
-    io.stdout.write(`${days}: ${linesInWords(fetched.result)}; ${inWords(counts)}\n`);
+    if (reports === 0) io.stdout.write('all that the provider has completed was fetched before\n');
+    io.stdout.write(`${inWords(await matchSettlement(database, account))}\n`);
     return await printAlarms(database, account, io);
   } finally {
     await catalogue.close();

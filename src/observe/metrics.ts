@@ -122,6 +122,11 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
       help: 'Payments that a settlement report settles although the record has them as unsuccessful or open, by connection. The log names them.',
       labelNames: ['connection'],
     }),
+    settlementFetchFailures: counter({
+      name: 'settlement_fetch_failures_total',
+      help: 'Daily fetches of a settlement report that failed, by connection. Each is repeated an hour later.',
+      labelNames: ['connection'],
+    }),
     unequalTransfers: counter({
       name: 'unequal_transfers_total',
       help: 'Transfers of another amount than the payment: underpaid (the payment has expired) or overpaid, by connection. The log names the payments and the amounts.',

@@ -3,6 +3,7 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import type { MoneyAlarm } from '#src/payments/model/change.ts';
 import { amountReceivedOf } from '#src/payments/model/record.ts';
+import type { FetchedReport } from '#src/settlement/fetch-settlement.ts';
 import type { DifferenceAlarm } from '#src/store/tables/settlement-differences.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -65,12 +66,30 @@ export function observeSettlement(metrics: Metrics, log: Logger): (alarm: Differ
   };
 }
 
+/** Counts and logs what became of the daily fetches of settlement reports. */
+export function observeFetches(metrics: Metrics, log: Logger) {
+  return {
+    fetched(connection: string, { period, result }: FetchedReport): void {
+      const lines = result === 'already imported' ? 0 : result.added;
+      log.info({ connection, ...period, lines }, 'a settlement report was fetched');
+    },
+    failed(connection: string, err: unknown): void {
+      metrics.settlementFetchFailures.inc({ connection });
+      log.warn(
+        { connection, err },
+        'a settlement report could not be fetched; it will be retried in an hour',
+      );
+    },
+  };
+}
+
 /** Starts the counters at 0: Prometheus sees no increase in a series whose first value is 1. */
 export function showAlarms(metrics: Metrics, connectionIds: Iterable<string>): void {
   for (const connection of connectionIds) {
     metrics.providerAlarms.inc({ connection }, 0);
     metrics.latePayments.inc({ connection }, 0);
     metrics.settledAgainstRecord.inc({ connection }, 0);
+    metrics.settlementFetchFailures.inc({ connection }, 0);
     for (const alarm of ['underpaid', 'overpaid']) metrics.unequalTransfers.inc({ connection, alarm }, 0);
   }
 }

@@ -1,12 +1,10 @@
 import { type Loop, repeat } from '#src/repeat.ts';
-import { type FetchedReport, fetchSettlement } from '#src/settlement/fetch-settlement.ts';
+import { type FetchedReport, fetchNew } from '#src/settlement/fetch-settlement.ts';
+import { ImportUnderWayError } from '#src/settlement/import-settlement.ts';
 import { type SettledCatalogue, settledConnection } from '#src/settlement/settled-connection.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { lastFetched } from '#src/store/tables/settlement-files.ts';
 
 const INTERVAL_MS = 3_600_000;
-/** Hours after a fetch in which the account's reports are left alone. */
-const PAUSE_HOURS = 20;
 const ACTOR = 'service';
 
 /** Dependencies of the daily fetches. */
@@ -24,8 +22,8 @@ export type SettlementFetchObserver = {
 };
 
 /**
- * Starts to fetch settlement reports once a day, for the connections whose settings say so. It looks every hour, since
- * providers complete a day at irregular hours, and repeats what failed. Several replicas may do so at once: a fetch that
+ * Starts to fetch settlement reports once a day, for the connections whose settings say so. It looks every hour whether the
+ * provider has completed a day, which happens at irregular hours, and repeats what failed. Several replicas may do so at once: a fetch that
  * another one has made changes nothing. Without such a connection, it does nothing.
  */
 export function startDailyFetches(
@@ -49,12 +47,14 @@ export async function fetchDue(
     if (typeof found === 'string' || !source) continue;
     const { settled } = found;
     try {
-      if ((await lastFetched(database, settled.identity, PAUSE_HOURS)).isRecent) continue;
       const options = { actor: ACTOR, ...(stop && { stop }), ...(firstPauseMs && { firstPauseMs }) };
-      const report = await fetchSettlement(database, settled, source, options);
-      if (report !== 'nothing to fetch') settlementFetches.fetched(id, report);
+      for await (const report of fetchNew(database, settled, source, options)) {
+        settlementFetches.fetched(id, report);
+      }
     } catch (error) {
-      if (!stop?.aborted) settlementFetches.failed(id, error);
+      // Another replica goes on.
+      if (error instanceof ImportUnderWayError || stop?.aborted) continue;
+      settlementFetches.failed(id, error);
     }
   }
 }

@@ -9,13 +9,12 @@ import {
   observeReloads,
   observeVault,
 } from '#src/observe/observe.ts';
-import { observeSettlement } from '#src/observe/observe-alarm.ts';
+import { observeFetches, observeSettlement } from '#src/observe/observe-alarm.ts';
 import { observeChecks, observeNotifications, observeOpenOutcomes } from '#src/observe/observe-checks.ts';
 import { observeClock } from '#src/observe/observe-clock.ts';
 import { NO_TRACING, type Tracing } from '#src/observe/tracing.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
-import type { SettlementFetchObserver } from './fetch-daily.ts';
 
 /** Observers of one service, one for each subject. They feed its metrics, traces and log. */
 export type Observers = Awaited<ReturnType<typeof createObservers>>;
@@ -38,7 +37,7 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
     checked: observeChecks(metrics, log),
     clock: observeClock(metrics, log),
     onSettlementAlarm: observeSettlement(metrics, log),
-    settlementFetches: observeFetches(log),
+    settlementFetches: observeFetches(metrics, log),
     openOutcomes: observeOpenOutcomes(metrics, log),
     onFollowError: (err: unknown) =>
       log.warn({ err }, 'the check of a wallet enrollment failed; it will be retried'),
@@ -46,21 +45,6 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
       log.warn(
         { err },
         'deleting aged rows, adding up hourly totals or matching settlement reports failed; it will be retried',
-      ),
-  };
-}
-
-/** Logs what became of fetches of settlement reports. */
-function observeFetches(log: Logger): SettlementFetchObserver {
-  return {
-    fetched(connection, { period, result }) {
-      const lines = result === 'already imported' ? 0 : result.added;
-      log.info({ connection, ...period, lines }, 'a settlement report was fetched');
-    },
-    failed: (connection, err) =>
-      log.warn(
-        { connection, err },
-        'a settlement report could not be fetched; it will be retried in an hour',
       ),
   };
 }

@@ -9,12 +9,12 @@ import { FETCHED, lastFetched } from '#src/store/tables/settlement-files.ts';
 import { type ImportedFile, importSettlement, type SettledConnection } from './import-settlement.ts';
 
 const DAY_MS = 86_400_000;
-/** Days of the first report that is fetched without a period. */
+/** Days that are fetched first. */
 const FIRST_DAYS = 7;
-/** Days of the last report that the next one repeats, in case the provider has added lines to them. */
-const OVERLAP_DAYS = 2;
+/** Days that are fetched once more, in case the provider has added lines to them. */
+const REPEATED_DAYS = 2;
 /** Maximum number of days of one report. */
-export const MAX_FETCHED_DAYS = 366;
+const MAX_DAYS = 366;
 /** Pauses between looks at a report that the provider is writing, and the time after which it is given up. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 15_000;
@@ -27,72 +27,95 @@ export type FetchedReport = {
   readonly result: ImportedFile | 'already imported';
 };
 
-/** The period to fetch, in whole days (UTC). What is absent follows from what was fetched before and what is complete. */
-export type WantedPeriod = { readonly from?: Date | undefined; readonly before?: Date | undefined };
+/** Options of a fetch. */
+export type FetchOptions = {
+  /** For the audit log. */
+  readonly actor: string;
+  /** Gives the fetch up while the provider writes the report: it then rejects. */
+  readonly stop?: AbortSignal;
+  readonly firstPauseMs?: number;
+};
 
 /**
- * Fetches a provider's report on a period, and imports it: all of it, or nothing. Lines that were imported before change
- * nothing, so a fetch may be repeated, by several replicas at once.
+ * Fetches what is not fetched yet of a provider's reports, day by day (UTC): after the last day that was fetched, which it
+ * repeats together with the day before, or else the last seven days. Only days of which the provider has complete reports
+ * are fetched. A day is imported all of it or not at all, and lines that were imported before change nothing, so several
+ * replicas may do so at once.
  *
- * @param options.actor for the audit log.
- * @param options.stop gives the fetch up while the provider writes the report; it then rejects.
- * @returns 'nothing to fetch' if everything complete was fetched before.
  * @throws SettlementFetchError, SettlementFileError.
  */
-export async function fetchSettlement(
+export async function* fetchNew(
   database: Database,
   connection: SettledConnection,
   source: SettlementSource,
-  options: WantedPeriod & {
-    readonly actor: string;
-    readonly stop?: AbortSignal;
-    readonly firstPauseMs?: number;
-  },
-): Promise<FetchedReport | 'nothing to fetch'> {
-  const { identity } = connection;
-  const period = await periodOf(database, identity, source, options);
-  if (!period) return 'nothing to fetch';
-  const bytes = await readReport(source, period, options);
-  const isFetchedByOther = options.before === undefined && (await isFetched(database, identity, period));
-  if (isFetchedByOther) return 'nothing to fetch';
-  const name = `${FETCHED} ${dayOf(period.from)} ${dayOf(period.before)}`;
-  const file = { name, open: () => piecesOf(bytes), isFetched: true } as const;
-  return { period, result: await importSettlement(database, connection, file, { actor: options.actor }) };
+  options: FetchOptions,
+): AsyncGenerator<FetchedReport, void> {
+  const { from: earliest, before } = await source.available();
+  const complete = startOfDay(before).getTime();
+  const last = await lastEnd(database, connection);
+  if (last >= complete) return;
+  const first = last === 0 ? complete - FIRST_DAYS * DAY_MS : last - REPEATED_DAYS * DAY_MS;
+  for (let day = Math.max(first, startOfDay(earliest).getTime() + DAY_MS); day < complete; day += DAY_MS) {
+    const end = day + DAY_MS;
+    // Another replica may be ahead.
+    if (end > last && (await lastEnd(database, connection)) >= end) continue;
+    const period = { from: new Date(day), before: new Date(end) };
+    yield { period, result: await fetchReport(database, connection, source, period, options) };
+  }
 }
 
-/** Returns the period to fetch; undefined if it has no day. */
-async function periodOf(
+/**
+ * Fetches a provider's report on a period of whole days (UTC), and imports it: all of it, or nothing. Lines that were imported
+ * before change nothing.
+ *
+ * @throws SettlementFetchError, SettlementFileError.
+ */
+export async function fetchPeriod(
   database: Database,
-  identity: string,
+  connection: SettledConnection,
   source: SettlementSource,
-  wanted: WantedPeriod,
-): Promise<SettlementPeriod | undefined> {
-  const available = await source.available();
-  const complete = startOfDay(available.before);
-  if (wanted.before && wanted.before > complete) {
+  wanted: SettlementPeriod,
+  options: FetchOptions,
+): Promise<FetchedReport> {
+  const { from: earliest, before } = await source.available();
+  const complete = startOfDay(before);
+  if (wanted.before > complete || wanted.from < earliest) {
     throw new SettlementFetchError(
-      `the provider's reports are complete for the days before ${dayOf(complete)} (UTC): fetch those, and the rest later`,
+      `the provider has complete reports on the days from ${dayOf(earliest)} and before ${dayOf(complete)} (UTC): fetch those`,
     );
   }
-  const before = wanted.before ?? complete;
-  const { before: last } = await lastFetched(database, identity);
-  if (!wanted.from && !wanted.before && last && last >= before) return undefined;
-  const usual = last && last < before ? daysBefore(last, OVERLAP_DAYS) : daysBefore(before, FIRST_DAYS);
-  const from = new Date(Math.max((wanted.from ?? usual).getTime(), available.from.getTime()));
-  if (from >= before) return undefined;
-  if (before.getTime() - from.getTime() <= MAX_FETCHED_DAYS * DAY_MS) return { from, before };
-  throw new SettlementFetchError(`a report has at most ${MAX_FETCHED_DAYS} days: fetch shorter periods`);
+  if (wanted.before.getTime() - wanted.from.getTime() > MAX_DAYS * DAY_MS) {
+    throw new SettlementFetchError(`a report has at most ${MAX_DAYS} days: fetch shorter periods`);
+  }
+  const last = await lastEnd(database, connection);
+  // Later days than the next ones leave a gap, which is still to be fetched.
+  const word = last === 0 || wanted.from.getTime() <= last ? FETCHED : 'period';
+  return { period: wanted, result: await fetchReport(database, connection, source, wanted, options, word) };
 }
 
-async function isFetched(database: Database, identity: string, { before }: SettlementPeriod) {
-  const { before: last } = await lastFetched(database, identity);
-  return last !== undefined && last >= before;
+async function fetchReport(
+  database: Database,
+  connection: SettledConnection,
+  source: SettlementSource,
+  period: SettlementPeriod,
+  options: FetchOptions,
+  word = FETCHED,
+): Promise<FetchedReport['result']> {
+  const bytes = await readReport(source, period, options);
+  const name = `${word} ${dayOf(period.from)} ${dayOf(period.before)}`;
+  const file = { name, open: () => piecesOf(bytes), isFetched: true } as const;
+  return importSettlement(database, connection, file, { actor: options.actor });
+}
+
+/** Returns the end of the days that were fetched; 0 if none was. */
+async function lastEnd(database: Database, { identity }: SettledConnection): Promise<number> {
+  return (await lastFetched(database, identity))?.getTime() ?? 0;
 }
 
 async function readReport(
   source: SettlementSource,
   period: SettlementPeriod,
-  { stop, firstPauseMs = FIRST_PAUSE_MS }: { readonly stop?: AbortSignal; readonly firstPauseMs?: number },
+  { stop, firstPauseMs = FIRST_PAUSE_MS }: FetchOptions,
 ): Promise<Uint8Array> {
   const id = await source.request(period);
   const endMs = performance.now() + GIVEN_UP_MS;
@@ -114,10 +137,6 @@ async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
 
 function startOfDay(time: Date): Date {
   return new Date(Math.floor(time.getTime() / DAY_MS) * DAY_MS);
-}
-
-function daysBefore(day: Date, days: number): Date {
-  return new Date(day.getTime() - days * DAY_MS);
 }
 
 /** Returns the day (UTC) of a time, as YYYY-MM-DD. */

@@ -13,6 +13,7 @@ import {
   beginFile,
   completeFile,
   deleteStoppedFiles,
+  FETCHED,
   isImported,
   type NewSettlementFile,
   STOPPED_MINUTES,
@@ -22,6 +23,9 @@ import {
 export const FILE_LIMITS = { bytes: 4 * 1024 ** 3, lines: 10_000_000 };
 /** Number of lines that a statement stores. */
 const BATCH = 1_000;
+
+/** Error for an import while another one for the same account at the provider is under way. */
+export class ImportUnderWayError extends SettlementFileError {}
 
 /** A connection whose provider's reports are imported. */
 export type SettledConnection = {
@@ -60,7 +64,7 @@ export type ImportedFile = {
  * @param options.actor for the audit log.
  * @param options.onProgress called after each batch, with the number of lines so far.
  * @returns 'already imported' for a file with the same content.
- * @throws SettlementFileError if the file is not what the connection's provider writes, or another import is under way.
+ * @throws SettlementFileError if the file is not what the connection's provider writes; ImportUnderWayError.
  */
 export async function importSettlement(
   database: Database,
@@ -70,13 +74,13 @@ export async function importSettlement(
 ): Promise<ImportedFile | 'already imported'> {
   const file: NewSettlementFile = {
     ...{ id: newId(NIL_UUID), connectionId: connection.id, connectionIdentity: connection.identity },
-    ...{ name: given.name.slice(-255), actor: options.actor, ...(await digest(given)) },
+    ...{ name: nameOf(given), actor: options.actor, ...(await digest(given)) },
   };
   if (await isImported(database, file)) return 'already imported';
   await deleteStoppedFiles(database);
   if (!(await beginFile(database, file))) {
     const advice = `if it was killed, repeat in ${STOPPED_MINUTES} minutes`;
-    throw new SettlementFileError(
+    throw new ImportUnderWayError(
       `another import for the same account at the provider is under way: ${advice}`,
     );
   }
@@ -85,8 +89,16 @@ export async function importSettlement(
   } catch (error) {
     // What cannot be deleted now is deleted by age.
     await deleteStoppedFiles(database, file.id).catch(() => {});
+    // Another replica may have imported it meanwhile.
+    if (await isImported(database, file).catch(() => false)) return 'already imported';
     throw error;
   }
+}
+
+/** Returns the name to store. Only a fetched report has the name of one, which tells the next fetch where to begin. */
+function nameOf({ name, isFetched }: GivenFile): string {
+  const isLikeFetched = !isFetched && name.split(' ', 1)[0] === FETCHED;
+  return (isLikeFetched ? `file ${name}` : name).slice(-255);
 }
 
 async function store(

@@ -2,7 +2,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SettlementSource } from '#src/connectors/port/settlement-source.ts';
 import { readStripeSettlement } from '#src/connectors/stripe/settlement.ts';
 import { fetchDue } from '#src/server/fetch-daily.ts';
-import { type FetchedReport, fetchSettlement } from '#src/settlement/fetch-settlement.ts';
+import {
+  type FetchedReport,
+  type FetchOptions,
+  fetchNew,
+  fetchPeriod,
+} from '#src/settlement/fetch-settlement.ts';
 import { importSettlement } from '#src/settlement/import-settlement.ts';
 import { dueSettlement } from '#src/store/tables/settlement-progress.ts';
 import { csv } from '../connectors/settlement/read-lines.ts';
@@ -33,8 +38,15 @@ afterEach(() => stripe.close());
 const connection = () => ({
   ...{ id: 's', identity: stripe.connection.identity, read: readStripeSettlement, currency: undefined },
 });
-const fetchIt = (options: object = {}) =>
-  fetchSettlement(database, connection(), source, { actor: 'Ada', firstPauseMs: 1, ...options });
+const OPTIONS: FetchOptions = { actor: 'Ada', firstPauseMs: 1 };
+/** Fetches what is new, and returns the first days with their new and repeated lines. */
+async function fetchIt(options: FetchOptions = OPTIONS): Promise<string[]> {
+  const fetched: string[] = [];
+  for await (const report of fetchNew(database, connection(), source, options)) fetched.push(shown(report));
+  return fetched;
+}
+const fetchDays = async (from: string, before: string) =>
+  shown(await fetchPeriod(database, connection(), source, { from: day(from), before: day(before) }, OPTIONS));
 const nextDay = () => {
   stripe.fake.reports.available.end += DAY_S;
 };
@@ -42,40 +54,46 @@ const stored = () =>
   tables.query('SELECT line_key, file_id, gross, fee, occurred_at FROM settlement_line ORDER BY line_key');
 const keys = async () => (await stored()).map(({ line_key }) => line_key);
 const requests = () => stripe.fake.requests.length;
-const shown = (fetched: FetchedReport | 'nothing to fetch') =>
-  typeof fetched === 'string' ? fetched : [fetched.period.from, fetched.period.before, fetched.result];
+const shown = ({ period, result }: FetchedReport) => {
+  const first = period.from.toISOString().slice(0, 10);
+  return typeof result === 'string' ? `${first} again` : `${first} ${result.added} ${result.repeated}`;
+};
 
 describe('a fetch of a settlement report', () => {
-  it('the first fetch is of the last seven complete days, and a later one repeats two of those before', async () => {
-    expect(shown(await fetchIt())).toEqual([
-      ...[day('2026-09-24'), day('2026-10-01')],
-      { fileId: expect.any(String), added: 2, repeated: 0 },
+  it('the last seven complete days are fetched first, and later the new ones and the two before', async () => {
+    expect(await fetchIt()).toEqual([
+      ...['2026-09-24 0 0', '2026-09-25 1 0', '2026-09-26 0 0', '2026-09-27 0 0', '2026-09-28 0 0'],
+      ...['2026-09-29 0 0', '2026-09-30 1 0'],
     ]);
     expect(await keys()).toEqual(['txn_1', 'txn_2']);
-    expect(await fetchIt()).toBe('nothing to fetch');
+    const before = stripe.fake.reports.runs.size;
+    expect(await fetchIt()).toEqual([]);
+    expect(stripe.fake.reports.runs.size).toBe(before);
     nextDay();
     stripe.fake.reports.lines.push(line(4, '2026-09-29'), line(5, '2026-10-01'));
-    expect(shown(await fetchIt())).toEqual([
-      ...[day('2026-09-29'), day('2026-10-02')],
-      { fileId: expect.any(String), added: 2, repeated: 1 },
-    ]);
+    expect(await fetchIt()).toEqual(['2026-09-29 1 0', '2026-09-30 again', '2026-10-01 1 0']);
     expect(await keys()).toEqual(['txn_1', 'txn_2', 'txn_4', 'txn_5']);
-    const names = await tables.query('SELECT name, actor FROM settlement_file ORDER BY created_at');
+    const names = await tables.query(
+      'SELECT name, actor FROM settlement_file WHERE new_lines > 0 ORDER BY id',
+    );
     expect(names).toEqual([
-      { name: 'fetched 2026-09-24 2026-10-01', actor: 'Ada' },
-      { name: 'fetched 2026-09-29 2026-10-02', actor: 'Ada' },
+      { name: 'fetched 2026-09-25 2026-09-26', actor: 'Ada' },
+      { name: 'fetched 2026-09-30 2026-10-01', actor: 'Ada' },
+      { name: 'fetched 2026-09-29 2026-09-30', actor: 'Ada' },
+      { name: 'fetched 2026-10-01 2026-10-02', actor: 'Ada' },
     ]);
     expect(await dueSettlement(database)).toMatchObject([{ isMatchDue: true }]);
   });
 
-  it('days without a line are fetched once, too', async () => {
-    stripe.fake.reports.lines = [];
-    for (let n = 0; n < 3; n++) {
-      expect(await fetchIt()).toMatchObject({ result: { added: 0, repeated: 0 } });
-      expect(await fetchIt()).toBe('nothing to fetch');
-      nextDay();
-    }
-    expect(await tables.query('SELECT new_lines FROM settlement_file')).toHaveLength(3);
+  it('a fetch that failed half-way continues with the day that failed', async () => {
+    stripe.fake.reports.lines.push(line(9, '2026-09-27', { gross: '12.001' }));
+    await expect(fetchIt()).rejects.toThrow('line 2, column gross: is no amount in USD');
+    expect(await keys()).toEqual(['txn_1']);
+    stripe.fake.reports.lines.pop();
+    expect(await fetchIt()).toEqual([
+      ...['2026-09-25 again', '2026-09-26 again', '2026-09-27 0 0', '2026-09-28 0 0', '2026-09-29 0 0'],
+      '2026-09-30 1 0',
+    ]);
   });
 
   it('a fetch after an import of the same lines changes nothing, and neither does an import after a fetch', async () => {
@@ -86,43 +104,51 @@ describe('a fetch of a settlement report', () => {
     };
     await importSettlement(database, connection(), file('a.csv', lines.slice(0, 1)), { actor: 'Ada' });
     const [before] = await stored();
-    const september = { from: day('2026-09-01'), before: day('2026-10-01') };
-    expect(await fetchIt(september)).toMatchObject({ result: { added: 1, repeated: 1 } });
+    expect(await fetchDays('2026-09-01', '2026-10-01')).toBe('2026-09-01 1 1');
     const after = await stored();
     expect(after[0]).toEqual(before);
-    expect(
-      await importSettlement(database, connection(), file('b.csv', lines), { actor: 'Ada' }),
-    ).toMatchObject({ added: 1, repeated: 2 });
+    const again = await importSettlement(database, connection(), file('b.csv', lines), { actor: 'Ada' });
+    expect(again).toMatchObject({ added: 1, repeated: 2 });
     expect((await stored()).slice(0, 2)).toEqual(after);
-    expect(await fetchIt(september)).toMatchObject({ result: 'already imported' });
+    expect(await fetchDays('2026-09-01', '2026-10-01')).toBe('2026-09-01 again');
   });
 
   it('a period is fetched all of it or nothing', async () => {
     stripe.fake.reports.lines.push(line(9, '2026-09-30', { gross: '12.001' }));
-    await expect(fetchIt()).rejects.toThrow('line 4, column gross: is no amount in USD');
-    expect(await stored()).toEqual([]);
-    stripe.fake.reports.lines.pop();
+    await expect(fetchDays('2026-09-01', '2026-10-01')).rejects.toThrow('line 4, column gross: is no amount');
     stripe.fake.reports.pending = 1_000;
-    const stop = AbortSignal.timeout(50);
-    await expect(fetchIt({ stop })).rejects.toThrow();
+    await expect(fetchIt({ ...OPTIONS, stop: AbortSignal.timeout(50) })).rejects.toThrow();
+    expect(await stored()).toEqual([]);
     expect(await tables.query('SELECT 1 FROM settlement_file')).toEqual([]);
-    stripe.fake.reports.pending = 0;
-    expect(await fetchIt()).toMatchObject({ result: { added: 2 } });
   });
 
-  it('a day that is not complete yet is refused, and no report begins before the first complete ones', async () => {
-    await expect(fetchIt({ before: day('2026-10-02') })).rejects.toThrow(
-      "the provider's reports are complete for the days before 2026-10-01 (UTC)",
-    );
-    expect(shown(await fetchIt({ from: day('2025-12-20'), before: day('2026-01-03') }))).toEqual([
-      ...[new Date('2026-01-01T00:00:01Z'), day('2026-01-03')],
-      expect.objectContaining({ added: 0 }),
-    ]);
-    expect(await fetchIt({ from: day('2025-12-20'), before: day('2025-12-21') })).toBe('nothing to fetch');
+  it('a period that leaves a gap does not end the fetches of the days before it', async () => {
+    await fetchIt();
+    stripe.fake.reports.available.end += 30 * DAY_S;
+    expect(await fetchDays('2026-10-20', '2026-10-25')).toBe('2026-10-20 0 0');
+    const fetched = await fetchIt();
+    expect([fetched[0], fetched.length]).toEqual(['2026-09-29 again', 32]);
+  });
+
+  it('days that are not complete or too early are refused, and so are too many', async () => {
+    const complete =
+      'the provider has complete reports on the days from 2026-01-01 and before 2026-10-01 (UTC)';
+    await expect(fetchDays('2026-09-01', '2026-10-02')).rejects.toThrow(complete);
+    await expect(fetchDays('2026-01-01', '2026-01-02')).rejects.toThrow(complete);
+    expect(await fetchDays('2026-01-02', '2026-01-03')).toBe('2026-01-02 0 0');
     stripe.fake.reports.available.start -= 400 * DAY_S;
-    await expect(fetchIt({ from: day('2025-01-01'), before: day('2026-06-01') })).rejects.toThrow(
-      'a report has at most 366 days',
-    );
+    await expect(fetchDays('2025-01-01', '2026-06-01')).rejects.toThrow('a report has at most 366 days');
+    // The first day of which there are reports may be later than a week ago.
+    stripe.fake.reports.available.start = Date.UTC(2026, 8, 29) / 1000;
+    await tables.query('DELETE FROM settlement_file');
+    expect(await fetchIt()).toEqual(['2026-09-30 1 0']);
+  });
+
+  it('a file with the name of a fetched report does not count as one', async () => {
+    const bytes = Buffer.from(csv(Object.keys(line(1, '')), [line(8, '2026-09-30')]));
+    const file = { name: 'fetched 2026-01-01 2030-01-01', open: () => new Blob([bytes]).stream() };
+    await importSettlement(database, connection(), file, { actor: 'Ada' });
+    expect(await fetchIt()).toHaveLength(7);
   });
 });
 
@@ -146,22 +172,24 @@ describe('the daily fetch', () => {
 
   it('an account is fetched once a day, whatever the number of its connections', async () => {
     await run();
-    expect(events).toEqual(['t 2']);
+    expect(events).toEqual(['t 0', 't 1', 't 0', 't 0', 't 0', 't 0', 't 1']);
     const before = requests();
-    nextDay();
     await run();
-    expect(requests()).toBe(before);
-    await tables.query("UPDATE settlement_file SET completed_at = now() - interval '20 hours'");
+    // The provider has not completed another day.
+    expect(requests()).toBe(before + 1);
+    nextDay();
     stripe.fake.reports.lines.push(line(5, '2026-10-01'));
     await run();
-    expect(events).toEqual(['t 2', 't 1']);
+    expect(events.slice(7)).toEqual([...['t already imported', 't already imported'], 't 1']);
   });
 
   it('two replicas that fetch at once import each line once', async () => {
     await Promise.all([run(), run(), run()]);
+    expect(events.filter((event) => event.includes('Error'))).toEqual([]);
     expect(await keys()).toEqual(['txn_1', 'txn_2']);
-    const files = await tables.query('SELECT new_lines FROM settlement_file WHERE completed_at IS NOT NULL');
-    expect(files).toEqual([{ new_lines: 2 }]);
+    const files = await tables.query('SELECT new_lines FROM settlement_file WHERE new_lines > 0');
+    expect(files).toEqual([{ new_lines: 1 }, { new_lines: 1 }]);
+    expect(await tables.query('SELECT 1 FROM settlement_file WHERE completed_at IS NULL')).toEqual([]);
   });
 
   it('a fetch that fails is reported and repeated the next time', async () => {
@@ -169,8 +197,7 @@ describe('the daily fetch', () => {
     await run();
     expect(events).toEqual([expect.stringMatching(/^t SettlementFetchError: could not .* HTTP 500$/)]);
     await run();
-    expect(events).toHaveLength(2);
-    expect(events[1]).toBe('t 2');
+    expect(events).toHaveLength(8);
   });
 
   it('a connection without the setting costs neither a request nor a statement', async () => {

@@ -1371,7 +1371,7 @@ export type Dispute = {
   readonly fee: DisputeMoney | null;
   /** Until when the merchant can respond, as the provider reports it. Absent: unknown, which does not mean that no response is due. */
   readonly respond_by: string | null;
-  /** URL of the dispute at the provider's dashboard; "" if unknown. */
+  /** URL of the dispute, or of its payment, at the provider's dashboard; "" if unknown. */
   readonly link: string;
   /** Counts the changes of the dispute. */
   readonly sequence: number;

@@ -112,7 +112,7 @@ export declare type Dispute = Message<"payments.v1.Dispute"> & {
   respondBy?: Timestamp | undefined;
 
   /**
-   * URL of the dispute at the provider's dashboard; "" if unknown.
+   * URL of the dispute, or of its payment, at the provider's dashboard; "" if unknown.
    *
    * @generated from field: string link = 14;
    */

@@ -42,25 +42,16 @@ export const FETCHED = 'fetched';
 const LAST_FETCHED = {
   name: 'last_fetched_settlement_file',
   text: `
-    SELECT max(split_part(name, ' ', 3)) AS before,
-      coalesce(max(completed_at) > now() - make_interval(hours => $4::integer), false) AS "isRecent"
-    FROM settlement_file
+    SELECT max(split_part(name, ' ', 3)) AS before FROM settlement_file
     WHERE account_id = $1 AND connection_identity = $2 AND completed_at IS NOT NULL AND split_part(name, ' ', 1) = $3`,
 };
 
-/**
- * Returns the end of the periods of which an account's reports were fetched, and whether one was fetched within the last hours.
- */
-export async function lastFetched(
-  database: Database,
-  identity: string,
-  withinHours = 0,
-): Promise<{ readonly before: Date | undefined; readonly isRecent: boolean }> {
-  const values = [NIL_UUID, identity, FETCHED, withinHours];
-  const [row] = (await database.query<{ before: string | null; isRecent: boolean }>(LAST_FETCHED, values))
-    .rows;
-  const { before, isRecent = false } = row ?? {};
-  return { before: before ? new Date(before) : undefined, isRecent };
+/** Returns the end of the days of which an account's reports were fetched; undefined if none was. */
+export async function lastFetched(database: Database, identity: string): Promise<Date | undefined> {
+  const values = [NIL_UUID, identity, FETCHED];
+  const { rows } = await database.query<{ before: string | null }>(LAST_FETCHED, values);
+  const before = rows[0]?.before;
+  return before ? new Date(before) : undefined;
 }
 
 const BEGIN = {
