@@ -4,6 +4,7 @@ import http2 from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import { REASONS, type Reason } from '#src/service-error.ts';
 import {
   type ApiClients,
@@ -14,9 +15,17 @@ import {
   requestBody,
 } from './support/api-clients.ts';
 import { collectGarbage } from './support/collect-garbage.ts';
+import { signIn } from './support/dashboard.ts';
 import { hostileBinary, mutate } from './support/hostile-bytes.ts';
 import { hostileCall, plainCall } from './support/hostile-calls.ts';
 import { hostileJson, PLANTED } from './support/hostile-requests.ts';
+import {
+  type HostileSearch,
+  hostileExport,
+  hostileList,
+  hostilePage,
+  hostilePayerSearch,
+} from './support/hostile-searches.ts';
 import { cardPayment, headersOne } from './support/payment-requests.ts';
 import { h2Statuses, http1Statuses, type RawReply, rawExchange } from './support/raw-exchange.ts';
 import { afterRunning } from './support/running-time.ts';
@@ -169,6 +178,25 @@ describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () 
     await holds(call, 40, expectAllClear);
   });
 
+  it('searches and exports with any parameters get a result or a clear refusal, and no log has whom they searched for', async () => {
+    const call = fc.oneof(hostileExport, hostileList, hostilePayerSearch);
+    await holds(call, 25, async (batch) => {
+      // One after another, since an account has two exports at once.
+      for (const one of batch) await inTime(expectFound(one));
+    });
+  });
+
+  it('pages of the dashboard that search show a result or a refusal, whatever their parameters are', async () => {
+    const operator = await signIn(server, SANDBOX_OPERATOR_KEY);
+    await holds(hostilePage, 15, async (batch) => {
+      for (const { path } of batch) {
+        const response = await inTime(operator.get(path));
+        expectNoSecret(await response.text());
+        if (![200, 400].includes(response.status)) throw new Error(`${path} got ${response.status}`);
+      }
+    });
+  });
+
   it('absurd methods, paths, headers and framing over raw HTTP/1.1 do no harm', async () => {
     const bytes = fc.oneof(
       hostileCall.map(h1Request),
@@ -215,6 +243,27 @@ describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () 
     expect((await footprint()).heapMiB).toBeLessThan(before.heapMiB + 32);
   });
 });
+
+/** Expects a result, or a refusal that is the caller's fault. */
+async function expectFound({ path, body }: HostileSearch): Promise<void> {
+  const response = await fetch(server.url + path, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { ...headersOne(), ...(body !== undefined && { 'content-type': 'application/json' }) },
+    ...(body !== undefined && { body }),
+  });
+  const text = await response.text();
+  expectNoSecret(text);
+  if (response.status === 200 || response.status === 404) return;
+  const { code } = JSON.parse(text) as { readonly code: Reason };
+  if (
+    REASONS[code]?.status !== response.status ||
+    OURS.has(code) ||
+    (code === 'INVALID_REQUEST' && body === undefined)
+  )
+    throw new Error(
+      `no clear refusal: ${path.slice(0, 1_000)} ${body?.slice(0, 1_000)} got ${text.slice(0, 500)}`,
+    );
+}
 
 /** Statuses that are allowed for any input; 0 stands for a status that was not decoded. */
 const STATUSES = new Set([

@@ -15,6 +15,8 @@ export const PLANTED = {
   cardNumber: '4539578763621486',
   securityCode: '91740283',
   secretKey: 'sk_planted_c0ffee5ec2e7',
+  payerEmail: 'planted.c0ffee@payer.example',
+  payerDocument: '7060504030201',
 };
 
 const EVERYTHING: RequestJson = {
@@ -73,7 +75,8 @@ const RAW = (text: string) => `@@raw:${Buffer.from(text).toString('hex')}@@`;
 const deep = (open: string, close: string, depth: number) =>
   RAW(open.repeat(depth) + (close === '}' ? '1' : '') + close.repeat(depth));
 
-const hostileText = fc.oneof(
+/** Texts of every kind, as long as a megabyte. */
+export const hostileText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 300 }),
   fc.string({ unit: 'grapheme', maxLength: 300 }),
   fc.constantFrom(
