@@ -90,7 +90,7 @@ ${field('status', 'Status (transactions, payments)', NOTHING)}
 <div><label for="separator">For spreadsheets</label><select id="separator" name="separator">${option('', 'Comma, 12.50', given('separator'))}${option('semicolon', 'Semicolon, 12,50', given('separator'))}</select></div>
 <div><label for="bom">Byte-order mark</label><select id="bom" name="bom">${option('', 'No', given('bom'))}${option('true', 'Yes, for Excel', given('bom'))}</select></div>
 ${visit.session.role === 'operate' ? html`<div><label for="include">Payers’ personal data</label><select id="include" name="include">${option('', 'No', '')}${option('payer', 'Include', '')}</select></div>` : NOTHING}
-<div class="grow">${EXPORT_KINDS.map((kind) => html`<button formaction="${DASHBOARD}/export/${kind}.csv" title="${FILES[kind]}">${kind}</button> `)}</div>
+<div class="whole row">${EXPORT_KINDS.map((kind) => html`<button formaction="${DASHBOARD}/export/${kind}.csv" title="${FILES[kind]}">${kind}</button>`)}</div>
 </form>`;
 }
 

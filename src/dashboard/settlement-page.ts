@@ -107,7 +107,12 @@ function filterForm(filter: SettlementFilter, connections: readonly string[]): H
 <div><label for="connection">Connection</label><select id="connection" name="connection">${option('', 'All', filter.connection)}${known.map((id) => option(id, shortened(id, 60), filter.connection))}</select></div>
 <div><label for="kind">Difference</label><select id="kind" name="kind">${option('', 'All', filter.kind)}${DIFFERENCE_KINDS.map((kind) => option(kind, kind.replaceAll('_', ' '), filter.kind))}</select></div>
 <div><label for="state">State</label><select id="state" name="state">${STATES.map(([value, name]) => option(value, name, filter.state))}</select></div>
-<div><button>Show</button></div></form>`;
+<div class="row"><button>Show</button><a class="button quiet" href="${exportAddress(filter)}">Export</a></div></form>`;
+}
+
+/** Returns the URL of the form that exports the lines and the differences of a connection. */
+function exportAddress({ connection }: SettlementFilter): string {
+  return `${DASHBOARD}/export${connection === '' ? '' : `?${new URLSearchParams({ connection_id: connection })}`}`;
 }
 
 function differences(found: readonly StoredDifference[], filter: SettlementFilter, visit: Visit): Html {

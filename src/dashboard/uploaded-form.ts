@@ -15,7 +15,7 @@ export class UploadedForm {
   file: UploadedFile | undefined;
 }
 
-const LIMITS = { files: 1, fields: 10, parts: 11, fieldNameSize: 100, fieldSize: 4_096, headerPairs: 20 };
+const LIMITS = { files: 1, fields: 10, parts: 11, fieldSize: 4_096, headerPairs: 20, headerSize: 4_096 };
 
 /**
  * Reads a form of the type multipart/form-data (RFC 7578) from its whole body.
@@ -29,8 +29,8 @@ export function readUploadedForm(body: Uint8Array, contentType: string): Promise
     reject(new ServiceError('INVALID_REQUEST', 'the form cannot be read, or is cut off; nothing was done'));
   try {
     const reader = new Busboy({ headers: { 'content-type': contentType }, limits: LIMITS });
-    reader.on('field', (name, value, isNameCut, isValueCut) => {
-      if (isNameCut || isValueCut) return refuse();
+    reader.on('field', (name, value, _isNameCut, isCut) => {
+      if (isCut) return refuse();
       form.fields.append(name, value);
     });
     reader.on('file', (_field, stream, name) => {

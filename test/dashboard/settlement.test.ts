@@ -169,6 +169,7 @@ describe('the page of the differences', () => {
     const only = await textOf('/settlement?kind=unknown_line&connection=sandbox-one');
     expect(only).toContain('ch_unknown');
     expect(only).not.toContain('9.00 USD settled');
+    expect(only).toContain('href="/dashboard/export?connection_id=sandbox-one"');
     for (const none of ['connection=sandbox-two', 'kind=duplicate', 'state=resolved']) {
       expect(await textOf(`/settlement?${none}`)).toMatch(/No (open|resolved) difference/);
       expect(await textOf(`/settlement?${none}`)).not.toContain('ch_unknown');
@@ -258,6 +259,8 @@ describe('the page of a payout', () => {
     const page = await textOf(path, reader);
     expect(page).toContain('Remainder USD 0.00: the lines and the payout add up.');
     expect(page).toContain(`href="/dashboard/payments/${transaction}"`);
+    const toPayment = await operator.get(`/payments/${transaction}`);
+    expect(toPayment.headers.get('location')).toBe(`/dashboard/payments/${ACCOUNT_ONE}/${id}`);
     const cells = (kind: string) =>
       (new RegExp(`<th scope="row">${kind}</th>(.*?)</tr>`).exec(page)?.[1] ?? '')
         .replaceAll(/<span.*?<\/span>|<[^>]+>/g, ' ')
