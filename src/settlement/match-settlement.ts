@@ -111,9 +111,11 @@ async function search(
   account: SettledAccount,
   lines: readonly OpenLine[],
 ): Promise<LineResult[]> {
-  const moving = lines.filter(({ kind }) => movesTransaction(kind));
-  const anchors = await findAnchors(database, account, moving);
-  const payments = await readPayments(database, account, [...anchors.values()].flat());
+  const { anchors, payments } = await findPayments(
+    database,
+    account,
+    lines.filter(({ kind }) => movesTransaction(kind)),
+  );
   return lines.map((line) => ({ line, transaction: resultOf(line, anchors.get(line.key) ?? [], payments) }));
 }
 
@@ -131,32 +133,45 @@ function resultOf(
   return found.length > 1 ? 'ambiguous' : (found[0] ?? 'unmatched');
 }
 
-/** Finds the transactions that the ids of lines name: by our id, and by the provider's only if ours names none. */
-async function findAnchors(
+/**
+ * Finds the transactions that the ids of lines name, by the key of the line, and the transactions of their payments, by
+ * payment: by our id, and by the provider's only if ours names none.
+ */
+async function findPayments(
   database: Database,
   { identity, connectionIds }: SettledAccount,
   lines: readonly OpenLine[],
-): Promise<Map<string, readonly SettledTransaction[]>> {
-  const isOurs = ({ connectionIdentity }: SettledTransaction) => connectionIdentity === identity;
+): Promise<{
+  readonly anchors: ReadonlyMap<string, readonly SettledTransaction[]>;
+  readonly payments: ReadonlyMap<string, readonly SettledTransaction[]>;
+}> {
+  const isHere = ({ connectionIdentity }: SettledTransaction) => connectionIdentity === identity;
   const anchors = new Map<string, readonly SettledTransaction[]>();
   const ids = [...new Set(lines.flatMap(({ ourId }) => ourId ?? []))];
-  const byId = new Map((await byOurIds(database, ids)).filter(isOurs).map((one) => [one.id, one]));
+  const ours = (await byOurIds(database, ids)).filter(isHere);
+  const byId = new Map(ours.map((one) => [one.id, one]));
   for (const { key, ourId } of lines) {
     const own = ourId === undefined ? undefined : byId.get(ourId);
     if (own) anchors.set(key, [own]);
   }
   const rest = lines.filter(({ key }) => !anchors.has(key));
   const names = [...new Set(rest.flatMap(namesOf))];
-  if (names.length === 0) return anchors;
-  const byName = Map.groupBy(
-    (await findByProviderIds(database, connectionIds, names)).filter(isOurs),
-    ({ providerPaymentId }) => providerPaymentId,
-  );
+  const named =
+    names.length === 0 ? [] : (await findByProviderIds(database, connectionIds, names)).filter(isHere);
+  const byName = Map.groupBy(named, ({ providerPaymentId }) => providerPaymentId);
   for (const line of rest) {
-    const named = namesOf(line).map((name) => byName.get(name) ?? []);
-    anchors.set(line.key, named.find((some) => some.length > 0) ?? []);
+    const found = namesOf(line).map((name) => byName.get(name) ?? []);
+    anchors.set(line.key, found.find((some) => some.length > 0) ?? []);
   }
-  return anchors;
+  const known = new Set(ours.map(({ paymentId }) => paymentId));
+  const others = await readPayments(
+    database,
+    named.filter(({ paymentId }) => !known.has(paymentId)),
+  );
+  return {
+    anchors,
+    payments: Map.groupBy([...ours, ...others.filter(isHere)], ({ paymentId }) => paymentId),
+  };
 }
 
 /** The provider's ids of a line, the most precise first. */
@@ -177,19 +192,15 @@ async function byOurIds(database: Database, ids: readonly string[]): Promise<Set
   return found;
 }
 
-/** Reads the payments of transactions: their transactions at the account, by payment. */
+/** Reads all transactions of the payments to which some transactions belong. */
 async function readPayments(
   database: Database,
-  { identity }: SettledAccount,
   anchors: readonly SettledTransaction[],
-): Promise<ReadonlyMap<string, readonly SettledTransaction[]>> {
+): Promise<SettledTransaction[]> {
   const all: SettledTransaction[] = [];
   for (const [accountId, own] of Map.groupBy(anchors, (one) => one.accountId)) {
     const ids = [...new Set(own.map(({ paymentId }) => paymentId))];
     all.push(...(await transactionsOf(database, accountId, ids)));
   }
-  return Map.groupBy(
-    all.filter(({ connectionIdentity }) => connectionIdentity === identity),
-    ({ paymentId }) => paymentId,
-  );
+  return all;
 }

@@ -3,8 +3,8 @@ import type { Database, Nullable } from '../engine/database.ts';
 import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
 import { IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
 
-/** Number of lines that are matched at once. */
-export const LINES_AT_ONCE = 1_000;
+/** Number of lines that are matched at once: the lines of each account are written together. */
+export const LINES_AT_ONCE = 8_000;
 
 /** A line whose transaction is to be found. */
 export type OpenLine = {
@@ -20,6 +20,10 @@ export type OpenLine = {
   readonly currency: string | undefined;
   readonly connectionId: string;
   readonly payoutReference: string | undefined;
+  readonly report: string;
+  readonly gross: bigint;
+  readonly fee: bigint;
+  readonly tax: bigint;
   readonly net: bigint;
   readonly settlementCurrency: string;
   readonly occurredAt: Date | undefined;
@@ -30,7 +34,8 @@ export type OpenLine = {
 const LINE = `connection_identity AS "connectionIdentity", line_key AS key, line_number AS "lineNumber", kind,
       our_id AS "ourId", provider_reference AS "providerReference", parent_reference AS "parentReference",
       dispute_reference AS "disputeReference", amount_minor_units AS "minorUnits", currency,
-      connection_id AS "connectionId", payout_reference AS "payoutReference", net,
+      connection_id AS "connectionId", payout_reference AS "payoutReference", report, gross, fee,
+      tax, net,
       settlement_currency AS "settlementCurrency", occurred_at AS "occurredAt", result`;
 const NEXT = {
   name: 'next_settlement_lines',
@@ -102,7 +107,9 @@ const OF_PAYMENTS = {
 };
 const BY_ID = {
   name: 'settled_transactions_by_id',
-  text: `SELECT ${FACTS} FROM transaction WHERE account_id = $1 AND id = ANY ($2::uuid[])`,
+  text: `
+    SELECT ${FACTS} FROM transaction WHERE account_id = $1 AND payment_id IN (
+      SELECT payment_id FROM transaction WHERE account_id = $1 AND id = ANY ($2::uuid[]))`,
 };
 const BY_PROVIDER_ID = {
   name: 'settled_transactions_by_provider_id',
@@ -114,7 +121,7 @@ const BY_PROVIDER_ID = {
 type Row = Nullable<SettledTransaction>;
 const read = (rows: readonly Row[]) => rows.map((row) => withoutNulls<SettledTransaction>(row));
 
-/** Finds transactions of an account by our ids. */
+/** Finds transactions of an account by our ids, with all other transactions of their payments. */
 export async function findByOurIds(
   database: Database,
   accountId: string,
@@ -148,13 +155,6 @@ export type LineResult = {
   readonly transaction: SettledTransaction | 'unmatched' | 'ambiguous' | 'none_expected';
 };
 
-const LINES = {
-  name: 'settlement_lines_by_key',
-  text: `
-    SELECT line_key, report, kind, payout_reference, amount_minor_units, currency, gross, fee, tax, net,
-      settlement_currency, occurred_at
-    FROM settlement_line WHERE account_id = $1 AND connection_identity = $2 AND line_key = ANY ($3::text[])`,
-};
 const MATCH = {
   name: 'insert_settlement_matches',
   text: `
@@ -175,43 +175,29 @@ const RESULT = {
     WHERE account_id = $1 AND connection_identity = $2 AND line_key = ANY ($3::text[])`,
 };
 
-const COPIED = [
-  ...[
-    'line_key',
-    'report',
-    'kind',
-    'payout_reference',
-    'amount_minor_units',
-    'currency',
-    'gross',
-    'fee',
-    'tax',
-  ],
-  ...['net', 'settlement_currency', 'occurred_at'],
-] as const;
-
 /** Stores the transactions of lines of one account at a provider. May be repeated. */
 export async function storeMatches(
   database: Database,
   connectionIdentity: string,
   results: readonly LineResult[],
 ): Promise<void> {
-  const matched = new Map<string, Map<string, SettledTransaction>>();
-  for (const { line, transaction } of results) {
-    if (typeof transaction === 'string') continue;
-    const own = matched.get(transaction.accountId) ?? new Map<string, SettledTransaction>();
-    matched.set(transaction.accountId, own.set(line.key, transaction));
-  }
-  for (const [accountId, own] of matched) {
-    const { rows } = await database.query<Record<(typeof COPIED)[number], unknown>>(LINES, [
-      ...[NIL_UUID, connectionIdentity, [...own.keys()]],
-    ]);
-    const of = (row: (typeof rows)[number]) => own.get(String(row.line_key));
-    const columns = COPIED.map((column) => rows.map((row) => row[column]));
-    const ids = [rows.map((row) => of(row)?.id), rows.map((row) => of(row)?.paymentId)];
+  const matched = results.flatMap(({ line, transaction }) =>
+    typeof transaction === 'string' ? [] : [{ line, transaction }],
+  );
+  for (const [accountId, own] of Map.groupBy(matched, ({ transaction }) => transaction.accountId)) {
+    const ids = [
+      own.map(({ transaction: { id } }) => id),
+      own.map(({ transaction }) => transaction.paymentId),
+    ];
+    const columns = COPIED.map((column) => own.map(({ line }) => line[column] ?? null));
     await database.query(MATCH, [accountId, connectionIdentity, ...ids, ...columns]);
   }
 }
+
+const COPIED = [
+  ...(['key', 'report', 'kind', 'payoutReference', 'minorUnits', 'currency', 'gross', 'fee', 'tax'] as const),
+  ...(['net', 'settlementCurrency', 'occurredAt'] as const),
+] satisfies readonly (keyof OpenLine)[];
 
 /** Stores that lines of one account at a provider were searched, with the result: they are not searched again. */
 export async function storeResults(
