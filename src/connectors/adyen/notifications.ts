@@ -126,7 +126,9 @@ export function readNotifications(
 
 /** Returns the part of an event's deduplication key that tells its repetitions apart, if the event may be repeated. */
 function repeatOf({ eventCode, eventDate }: Item): readonly string[] {
-  return Object.hasOwn(CORRECTED, eventCode) && eventDate ? [eventDate.toISOString()] : [];
+  // A dispute has one reference, of which an addition may come once at each stage.
+  const mayRepeat = Object.hasOwn(CORRECTED, eventCode) || DISPUTE_EVENTS[eventCode]?.isAddition;
+  return mayRepeat && eventDate ? [eventDate.toISOString()] : [];
 }
 
 /** Adds the event's date to a subject. A date ahead of our clock is ignored, since it would outlast all later events. */

@@ -76,15 +76,16 @@ function statusAfter(before: DisputeRow | undefined, { stage, isAddition, case: 
 }
 
 /**
- * Returns true if a report is about an earlier time than a recorded dispute: an earlier stage, or fewer movements of its
- * money.
+ * Returns true if a report is about an earlier time than a recorded dispute: an earlier stage, fewer movements of its money,
+ * or, for an addition, which may be about an earlier stage, an earlier time.
  */
 export function isEarlier(
-  before: Pick<DisputeRow, 'stage'> | undefined,
+  before: Pick<DisputeRow, 'stage' | 'reportedAt'> | undefined,
   corrections: number,
   reported: Dispute,
 ): boolean {
   if (reported.moves !== undefined && reported.moves < corrections) return true;
+  if (before && reported.isAddition) return isOlder(before, reported);
   if (!before || reported.case?.stage === undefined) return false;
   return CASE_STAGES.indexOf(reported.case.stage) < CASE_STAGES.indexOf(before.stage);
 }
@@ -98,9 +99,12 @@ function mayFollow(before: DisputeRow, reported: Dispute, isGivenBack: boolean):
   if (LOST.has(before.status)) return isGivenBack;
   if (CASE_STAGES.indexOf(stage) > CASE_STAGES.indexOf(before.stage)) return true;
   if (!isOpenCase(before.status)) return LOST.has(status) && !reported.isAddition;
-  const at = reported.case?.at;
-  const isOlder = at !== undefined && before.reportedAt !== undefined && at < before.reportedAt;
-  return !isOpenCase(status) || (reported.case !== undefined && !isOlder);
+  return !isOpenCase(status) || (reported.case !== undefined && !isOlder(before, reported));
+}
+
+/** Returns true if a report is about an earlier time than the last one about a recorded dispute. */
+function isOlder({ reportedAt }: Pick<DisputeRow, 'reportedAt'>, { case: reported }: Dispute): boolean {
+  return reported?.at !== undefined && reportedAt !== undefined && reported.at < reportedAt;
 }
 
 /**

@@ -321,6 +321,20 @@ describe('a notification from Adyen', () => {
     expect([again === first, corrected === first]).toEqual([true, false]);
   });
 
+  it.each([
+    ['INFORMATION_SUPPLIED', false],
+    ['CHARGEBACK', true],
+  ])('an Adyen notification about %s on another day has the same key: %s', async (eventCode, isSame) => {
+    const keyOn = async (eventDate: string) => {
+      const body = notificationOf(modified(eventCode, true, ID), AMOUNT, { eventDate });
+      const reading = await read(connection, body);
+      return reading.kind === 'about' && reading.deduplicationKey;
+    };
+    const first = await keyOn('2026-11-22T02:00:00+01:00');
+    expect((await keyOn('2026-11-28T02:00:00+01:00')) === first).toBe(isSame);
+    expect(await keyOn('2026-11-22T01:00:00Z')).toBe(first);
+  });
+
   it('an Adyen notification can be verified with either of two keys during a rotation, but not with a third', async () => {
     const rolling = connectAdyen({}, { ...SECRETS, hmac_key_next: new Secret(ANOTHER_KEY) });
     const kinds: string[] = [];

@@ -124,6 +124,19 @@ describe('a dispute', () => {
     expect(learned(state, report).change).toBe('waiting');
   });
 
+  it('an addition of an earlier day was about an earlier stage', () => {
+    const reports = [
+      reportOf('INQUIRY', 'NEEDS_RESPONSE', 1),
+      reportOf('CHARGEBACK', 'NEEDS_RESPONSE', 3, 1),
+    ];
+    for (const late of [additionOf('EXPIRED', 2), additionOf('UNDER_REVIEW', 2)]) {
+      expect(endOf([...reports, late])).toMatchObject({
+        ...{ shown: ['CHARGEBACK NEEDS_RESPONSE'], status: 'IN_DISPUTE' },
+      });
+    }
+    expect(endOf([...reports, additionOf('EXPIRED', 4)])).toMatchObject({ shown: ['CHARGEBACK EXPIRED'] });
+  });
+
   it('an addition changes no dispute that has ended', () => {
     const won = reportOf('CHARGEBACK', 'WON', 1, 2);
     for (const status of ['UNDER_REVIEW', 'EXPIRED', undefined] as const) {
