@@ -48,7 +48,11 @@ export function startTotals(
   return repeat(write, { intervalMs: INTERVAL_MS, onError });
 }
 
-/** Writes the totals of the last two hours, and once a day those of the last 35 days. */
+/**
+ * Writes the totals of the last two hours, and once a day those of the last 35 days.
+ *
+ * @throws the first error, once all accounts have had their turn: the others' figures go on while a node is down.
+ */
 export async function writeRecentTotals(
   database: Database,
   now: Date,
@@ -59,13 +63,19 @@ export async function writeRecentTotals(
   const isNight = mayBeNight && !(await isNightDone(database, day));
   const begin = isNight ? end - NIGHTLY_DAYS * DAY_MS : end - 3 * HOUR_MS;
   const recentFrom = new Date(end - RECENT_DAYS * DAY_MS);
+  const failed: unknown[] = [];
   for (const { id: accountId } of await listAccounts(database)) {
-    for (let from = begin; from < end; from += STEP_MS) {
-      if (stop?.aborted) return;
-      const hours = { accountId, from: new Date(from), before: new Date(Math.min(from + STEP_MS, end)) };
-      await writeTotals(database, hours, recentFrom);
+    try {
+      for (let from = begin; from < end; from += STEP_MS) {
+        if (stop?.aborted) return;
+        const hours = { accountId, from: new Date(from), before: new Date(Math.min(from + STEP_MS, end)) };
+        await writeTotals(database, hours, recentFrom);
+      }
+    } catch (error) {
+      failed.push(error);
     }
   }
+  if (failed.length > 0) throw failed[0];
   if (isNight) await markNight(database, day);
 }
 

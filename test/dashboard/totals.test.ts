@@ -92,6 +92,25 @@ it('more payments than a statement reads are all counted, and an outcome that is
   ]);
 });
 
+it('an account whose payments cannot be added up does not keep the others from their figures', async () => {
+  await merchant.pay();
+  const number = 'payment_method.detail.card.card_data.number';
+  await merchant.call('/v1/payments', withField(cardPayment(), number, '4000000000000002'));
+  const other = '00000000-0000-4000-8000-000000000001';
+  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'First') ON CONFLICT DO NOTHING", [other]);
+  await tables.query(
+    `WITH p AS (
+       INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record)
+       VALUES (gen_random_uuid(), $1, 'key', '', '', 'DECLINED', '\\xff') RETURNING id)
+     INSERT INTO transaction (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units,
+       currency, capture)
+     SELECT gen_random_uuid(), id, $1, 'one', 'a', 'DECLINED', 100, 'USD', true FROM p`,
+    [other],
+  );
+  await expect(writeRecentTotals(database, new Date())).rejects.toThrow();
+  expect(await totals()).toMatchObject([{ outcome: 'APPROVED' }, { outcome: 'DECLINED' }]);
+});
+
 it('totals by country and code are kept for three days, the others for 400', async () => {
   await makePayments();
   await writeRecentTotals(database, new Date());
