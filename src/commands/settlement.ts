@@ -9,6 +9,7 @@ import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readCatalogueInForce } from '#src/catalogue/seed-catalogue.ts';
 import { type Config, readConfig } from '#src/config.ts';
 import type { SettlementPeriod } from '#src/connectors/port/settlement-source.ts';
+import { mayHoldCardNumber } from '#src/luhn.ts';
 import { dayOf, fetchNew, fetchPeriod } from '#src/settlement/fetch-settlement.ts';
 import { FILE_LIMITS, type ImportedFile, importSettlement } from '#src/settlement/import-settlement.ts';
 import { type MatchCounts, matchSettlement } from '#src/settlement/match-settlement.ts';
@@ -97,6 +98,7 @@ function readArguments(argv: readonly string[], io: CommandIo) {
   if (wanted === 2 && (note === '' || note.length > 900)) {
     throw new UsageError('--note is required, of at most 900 characters.');
   }
+  if (mayHoldCardNumber(note)) throw new UsageError('--note must not contain what may be a card number.');
   const [from, before] = [dayIn('--from', values.from), dayIn('--before', values.before)];
   if (action !== 'fetch' && (from || before)) throw new UsageError('--from and --before are for fetch.');
   if (!from !== !before) throw new UsageError('--from and --before go together.');

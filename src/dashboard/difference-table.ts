@@ -8,10 +8,10 @@ import { type SettlementFilter, settlementAddress } from './settlement-filter.ts
 import { badge, shortened, time } from './show.ts';
 
 /** Maximum length of a note about a difference. */
-export const MAX_NOTE = 900;
+export const MAX_DIFFERENCE_NOTE = 900;
 
 /** An operator's decision on a difference. */
-export type Decision = 'resolve' | 'reopen';
+export type DifferenceDecision = 'resolve' | 'reopen';
 
 /** Renders differences, with the form that resolves each or opens it again. */
 export function differenceTable(
@@ -55,7 +55,7 @@ function form(
   i: number,
   { filter, session }: { readonly filter: SettlementFilter; readonly session: Session },
 ): Html {
-  const [decision, name]: readonly [Decision, string] = one.resolvedAt
+  const [decision, name]: readonly [DifferenceDecision, string] = one.resolvedAt
     ? ['reopen', 'Open again']
     : ['resolve', 'Resolve'];
   const address = settlementAddress(filter).replace('/settlement', `/settlement/${decision}`);
@@ -67,6 +67,6 @@ function form(
     subject: one.subject,
   });
   return html`<details><summary>${name}…</summary><form class="stack" method="post" action="${address}">${hidden.map(([field, value]) => html`<input type="hidden" name="${field}" value="${value}">`)}
-<div><label for="note-${i}">Why? Without data of the payer.</label><textarea id="note-${i}" name="note" rows="3" maxlength="${MAX_NOTE}" required></textarea></div>
+<div><label for="note-${i}">Why? Without data of the payer.</label><textarea id="note-${i}" name="note" rows="3" maxlength="${MAX_DIFFERENCE_NOTE}" required></textarea></div>
 <div><button>${name}</button></div></form></details>`;
 }

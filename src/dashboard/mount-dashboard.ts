@@ -37,7 +37,7 @@ import { previewOfButton, publishPreviewed } from './preview-page.ts';
 import { ROUTE_EDITOR } from './route-editor.ts';
 import { explainedRoute, type RoutePageDeps, routeForm } from './route-page.ts';
 import { createSessions, type OperatorKeys, type Sessions } from './session.ts';
-import { admitReport, decide, type ImportDeps, importReport } from './settlement-actions.ts';
+import { admitReport, decideOn, type ImportDeps, importReport } from './settlement-actions.ts';
 import { openDifferences, settlementPage } from './settlement-page.ts';
 import { nextOf, signInPage } from './sign-in-page.ts';
 import { TYPE_EDITOR } from './type-editor.ts';
@@ -124,7 +124,7 @@ function mountVisits(pages: ReturnType<typeof visits>, deps: DashboardDeps): voi
   pages.get('/settlement', (visit) => settlementPage(deps, visit));
   pages.get('/settlement/payout', (visit) => payoutPage(deps.database, visit));
   for (const decision of ['resolve', 'reopen'] as const) {
-    pages.post(`/settlement/${decision}`, 'operate', (visit) => decide(deps, visit, decision));
+    pages.post(`/settlement/${decision}`, 'operate', (visit) => decideOn(deps, visit, decision));
   }
   const admit = (request: FastifyRequest) => admitReport(deps, request);
   pages.upload('/settlement/import', admit, (visit) => importReport(deps, visit));

@@ -1,7 +1,6 @@
 import { formatMoney } from '#src/money.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import type { ImportedFile } from '#src/store/tables/settlement-files.ts';
 import {
   listPayoutLines,
   type Payout,
@@ -49,9 +48,8 @@ ${last ? html`<nav class="pages" aria-label="Pages"><a class="button quiet" href
   return { title: 'Payout', section: '/settlement', content };
 }
 
-/** Renders the form that finds a payout of an account at a provider, of which there are files. */
-export function payoutForm(files: readonly ImportedFile[]): Html {
-  const accounts = new Map(files.map((one) => [one.connectionIdentity, one.connectionId]));
+/** Renders the form that finds a payout. @param accounts ids of connections, by the identities of their accounts. */
+export function payoutForm(accounts: ReadonlyMap<string, string>): Html {
   if (accounts.size === 0) return NOTHING;
   return html`<form class="card filters" method="get" action="${DASHBOARD}/settlement/payout">
 <div><label for="at">Account of</label><select id="at" name="at">${[...accounts].map(([identity, id]) => option(identity, shortened(id, 60), ''))}</select></div>

@@ -9,7 +9,7 @@ import { settledConnection } from '#src/settlement/settled-connection.ts';
 import type { Release } from '#src/slots.ts';
 import { decideDifference } from '#src/store/tables/settlement-differences.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { type Decision, MAX_NOTE } from './difference-table.ts';
+import { type DifferenceDecision, MAX_DIFFERENCE_NOTE } from './difference-table.ts';
 import { notice } from './frame.ts';
 import { noteOf } from './note.ts';
 import { settlementAddress, settlementFilter } from './settlement-filter.ts';
@@ -70,9 +70,13 @@ async function* piecesOf(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Arr
 }
 
 /** Resolves a difference with a note, or opens it again, as the command does. */
-export async function decide(deps: SettlementPageDeps, visit: Visit, decision: Decision): Promise<Reply> {
+export async function decideOn(
+  deps: SettlementPageDeps,
+  visit: Visit,
+  decision: DifferenceDecision,
+): Promise<Reply> {
   const accountId = visit.form('account');
-  const note = noteOf(visit, MAX_NOTE);
+  const note = noteOf(visit, MAX_DIFFERENCE_NOTE);
   if (note === '') return settlementPage(deps, visit, notice('refused', 'Nothing was done: say why.'));
   const named = { accountId, kind: visit.form('difference'), subject: visit.form('subject') };
   const isDone =

@@ -6,7 +6,7 @@ import {
   listDifferences,
   type StoredDifference,
 } from '#src/store/tables/settlement-differences.ts';
-import { countResults, type ImportedFile, listFiles } from '#src/store/tables/settlement-files.ts';
+import { countResults, type ListedReport, listFiles } from '#src/store/tables/settlement-files.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { differenceTable } from './difference-table.ts';
@@ -63,9 +63,21 @@ ${againstRecord > 0 ? alarm(againstRecord) : NOTHING}
 ${filterForm(filter, connections)}
 ${differences(found, filter, visit)}
 ${uploadForm(visit, connections)}
-${payoutForm(files.slice(0, MAX_FILES))}
+${payoutForm(accountsOf(deps.opened(), connections, files))}
 ${fileTable(files, filter)}`;
   return { title: 'Settlement', section: '/settlement', content, ...(refused && { status: 400 }) };
+}
+
+/** Returns the accounts at providers of connections and of files, with the id of a connection to each. */
+function accountsOf(
+  opened: SettledCatalogue,
+  connections: readonly string[],
+  files: readonly ListedReport[],
+): ReadonlyMap<string, string> {
+  return new Map([
+    ...files.map((one) => [one.connectionIdentity, one.connectionId] as const),
+    ...connections.map((id) => [opened.connections.get(id)?.identity ?? '', id] as const),
+  ]);
 }
 
 const DONE: Readonly<Record<string, string>> = {
@@ -77,7 +89,7 @@ const DONE: Readonly<Record<string, string>> = {
 async function doneNotice(
   database: Database,
   { query }: Visit,
-  files: readonly ImportedFile[],
+  files: readonly ListedReport[],
 ): Promise<Html> {
   const did = query('did');
   const file = files.find(({ id }) => id === query('file'));
@@ -87,7 +99,7 @@ async function doneNotice(
   return text === undefined ? NOTHING : notice('done', text);
 }
 
-function importedText({ name, newLines, repeatedLines }: ImportedFile, results: ReadonlyMap<string, number>) {
+function importedText({ name, newLines, repeatedLines }: ListedReport, results: ReadonlyMap<string, number>) {
   const of = (result: string) => count(results.get(result) ?? 0);
   return `Imported ${shortened(name, 120)}: ${count(newLines)} new, ${count(repeatedLines)} repeated; of the new lines, ${of('matched')} matched, ${of('unmatched')} of unknown payments, ${of('ambiguous')} ambiguous.`;
 }
@@ -134,7 +146,7 @@ function uploadForm(visit: Visit, connections: readonly string[]): Html {
 <div><button>Import</button></div></form>`;
 }
 
-function fileTable(files: readonly ImportedFile[], filter: SettlementFilter): Html {
+function fileTable(files: readonly ListedReport[], filter: SettlementFilter): Html {
   const shown = files.slice(0, MAX_FILES);
   const last = files.length > MAX_FILES ? shown.at(-1) : undefined;
   const older = last && settlementAddress(filter, { before: last.id });

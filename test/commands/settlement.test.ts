@@ -124,6 +124,7 @@ it.each([
   [['import'], 'import takes 1 arguments.'],
   [['export', 'x'], 'The first argument must be an action.'],
   [['resolve', 'a', 'b', '--connection', 's'], '--note is required'],
+  [['reopen', 'a', 'b', '--connection', 's', '--note', 'of 4111 1111 1111 1111'], 'may be a card number'],
   [['import', catalogue], '--connection is required.'],
   [['sandbox-report', 'x.csv', '--connection', 's'], '--connection: s is no connection to the sandbox.'],
   [['fetch', '--connection', 'a'], 'the reports of adyen are files: download the report and run: npm run'],

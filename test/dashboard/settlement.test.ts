@@ -102,6 +102,21 @@ describe('the upload of a report', () => {
     expect(await files()).toEqual([]);
   });
 
+  it('an operator whose session has ended is led back to the page, and nothing is stored', async () => {
+    const nobody = { ...operator, cookie: 'operator=ended' };
+    const report = sandboxReport(reportLine(''));
+    for (const sent of [
+      await uploadReport(server, nobody, report),
+      await operator.post('/settlement/resolve', {}, { 'sec-fetch-site': 'same-origin', cookie: 'x=1' }),
+    ]) {
+      expect([sent.status, sent.headers.get('location')]).toEqual([
+        303,
+        '/dashboard/sign-in?next=%2Fdashboard%2Fsettlement&unsent=1',
+      ]);
+    }
+    expect(await files()).toEqual([]);
+  });
+
   it('a key that only reads is refused before its body is sent, and has no form', async () => {
     expect(await textOf('/settlement', reader)).not.toContain('multipart/form-data');
     expect(await textOf('/settlement')).toContain('multipart/form-data');

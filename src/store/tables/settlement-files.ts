@@ -211,7 +211,7 @@ export async function deleteStoppedFiles(database: Database, own?: string): Prom
 }
 
 /** An imported file. */
-export type ImportedFile = Omit<NewSettlementFile, 'sha256'> & {
+export type ListedReport = Omit<NewSettlementFile, 'sha256'> & {
   readonly newLines: number;
   readonly repeatedLines: number;
   readonly completedAt: Date;
@@ -238,9 +238,9 @@ export async function listFiles(
   database: Database,
   filter: { readonly connectionId?: string | undefined; readonly before?: string | undefined },
   limit: number,
-): Promise<ImportedFile[]> {
+): Promise<ListedReport[]> {
   const values = [NIL_UUID, filter.connectionId ?? null, filter.before ?? null, limit];
-  return (await database.query<ImportedFile>(LIST, values)).rows;
+  return (await database.query<ListedReport>(LIST, values)).rows;
 }
 
 const RESULTS = {
