@@ -97,7 +97,10 @@ it('an account whose payments cannot be added up does not keep the others from t
   const number = 'payment_method.detail.card.card_data.number';
   await merchant.call('/v1/payments', withField(cardPayment(), number, '4000000000000002'));
   const other = '00000000-0000-4000-8000-000000000001';
-  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'First') ON CONFLICT DO NOTHING", [other]);
+  // Accounts have their turn in the order of their creation.
+  await tables.query("INSERT INTO account (id, name, created_at) VALUES ($1, 'First', '2020-01-01Z')", [
+    other,
+  ]);
   await tables.query(
     `WITH p AS (
        INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record)
