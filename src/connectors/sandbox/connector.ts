@@ -56,8 +56,8 @@ const CAPABILITIES: Omit<Capabilities, 'localMethods'> = {
 export const sandboxConnector: Connector = {
   name: 'sandbox',
   corrections: CORRECTIONS,
-  // It settles at once, within half a minute.
-  settlement: { read: readSandboxSettlement, windowHours: 1 / 120 },
+  // It settles at once, within ten seconds.
+  settlement: { read: readSandboxSettlement, windowHours: 1 / 360 },
   // A provider that someone runs: its host is the operator's.
   hosts: { TEST: [], LIVE: [] },
   settings: FORM,
