@@ -7,6 +7,7 @@ import { openLedger } from '#sandbox/ledger.ts';
 import { SANDBOX_ACCOUNT, writeSettlementReport } from '#sandbox/settlement-report.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { withClockAhead } from '../support/process-clock.ts';
+import { readCsv } from '../support/read-csv.ts';
 import { endAfterEach, spawnCommand, startProgram } from '../support/service-process.ts';
 import { type Made, makeMonth, spreadOverMonth } from './month.ts';
 
@@ -174,3 +175,43 @@ it('fees, payouts and what they leave add up to the provider’s ledger', { time
     ]);
   }
 });
+
+it('the exported lines and differences are those of the report, each once, with the report’s amounts', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const file = async (kind: string, period: Record<string, string>) => {
+    const response = await fetch(`${server.url}/v1/exports/${kind}.csv?${new URLSearchParams(period)}`, {
+      headers: { 'operator-key': 'op_sandbox' },
+    });
+    expect(response.status).toBe(200);
+    return readCsv(await response.text());
+  };
+  const [{ from, before, until } = {}] = (await tables.query(`
+    SELECT to_char(now() AT TIME ZONE 'UTC' - interval '60 days', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS from,
+      to_char(now() AT TIME ZONE 'UTC' - interval '40 seconds', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS before,
+      to_char(now() AT TIME ZONE 'UTC' + interval '1 day', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS until`)) as {
+    [name: string]: string;
+  }[];
+  const exported = await file('settlement', { from: String(from), before: String(before) });
+  // The report writes one decimal place for a currency that has none.
+  const key = ({ line_reference, gross, fee, net, settlement_currency, payout_reference }: Row) =>
+    [line_reference, gross, fee, net, settlement_currency, payout_reference]
+      .join(' ')
+      .replaceAll(/\.0(?= )/g, '');
+  const reported = readCsv(readFileSync(report, 'utf8'))
+    .filter(({ created_at: at = '' }) => Date.parse(at) < Date.parse(String(before)))
+    .map(({ movement, payout, ...line }) =>
+      key({ ...line, line_reference: movement, payout_reference: payout }),
+    );
+  expect(reported.length).toBeGreaterThan(COUNT / 2);
+  expect(exported.map(key).sort()).toEqual(reported.sort());
+  await tables.query("UPDATE settlement_difference SET opened_at = opened_at - interval '1 minute'");
+  const open = (await file('differences', { from: String(from), before: String(until) })).filter(
+    ({ difference_status: status }) => status === 'OPEN',
+  );
+  expect(open.map(({ difference_kind: kind }) => kind).sort()).toEqual(
+    made.flatMap(({ differences: kinds }) => kinds).sort(),
+  );
+});
+
+type Row = Record<string, string | undefined>;
