@@ -5,6 +5,7 @@ import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
 import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo } from '../support/payment-requests.ts';
 import { RPCS, rpcTransports } from '../support/rpc-transports.ts';
+import { earlier } from '../support/tables.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: any response.
 type Json = any;
@@ -109,13 +110,14 @@ describe('POST /v1/payments/search', () => {
       { payment_id: twice[1].id, other_payment_ids: [twice[0].id] },
       { payment_id: twice[0].id, other_payment_ids: [twice[1].id] },
     ]);
-    await tables.query("UPDATE payment SET created_at = created_at - interval '25 hours' WHERE id = $1", [
+    await tables.query(`UPDATE payment SET created_at = ${earlier('created_at', '25 hours')} WHERE id = $1`, [
       twice[0].id,
     ]);
     const later = await search({ merchant_order_id: 'INV-7' });
-    await tables.query("UPDATE payment SET created_at = created_at + interval '25 hours' WHERE id = $1", [
-      twice[0].id,
-    ]);
+    await tables.query(
+      `UPDATE payment SET created_at = ${earlier('created_at', '-25 hours')} WHERE id = $1`,
+      [twice[0].id],
+    );
     expect(later.json.possible_duplicates).toEqual([]);
   });
 

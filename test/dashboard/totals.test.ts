@@ -7,6 +7,7 @@ import { type Merchant, merchantOne, type Operator, signIn } from '../support/da
 import { openTestDatabase } from '../support/database.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from '../support/payment-requests.ts';
+import { earlier } from '../support/tables.ts';
 
 onService();
 
@@ -117,19 +118,19 @@ it('an account whose payments cannot be added up does not keep the others from t
 it('totals by country and code are kept for three days, the others for 400', async () => {
   await makePayments();
   await writeRecentTotals(database, new Date());
-  await tables.query("UPDATE payment_total SET hour = hour - interval '399 days'");
-  await tables.query("UPDATE recent_payment_total SET hour = hour - interval '2 days'");
+  await tables.query(`UPDATE payment_total SET hour = ${earlier('hour', '399 days')}`);
+  await tables.query(`UPDATE recent_payment_total SET hour = ${earlier('hour', '2 days')}`);
   await ageOut(database);
   expect([await totals(), await recentTotals()].map(({ length }) => length)).toEqual([3, 4]);
-  await tables.query("UPDATE payment_total SET hour = hour - interval '2 days'");
-  await tables.query("UPDATE recent_payment_total SET hour = hour - interval '2 days'");
+  await tables.query(`UPDATE payment_total SET hour = ${earlier('hour', '2 days')}`);
+  await tables.query(`UPDATE recent_payment_total SET hour = ${earlier('hour', '2 days')}`);
   await ageOut(database);
   expect([await totals(), await recentTotals()]).toEqual([[], []]);
 });
 
 it('a payment that changes later moves from one total to another, once a day up to 35 days back', async () => {
   await merchant.call('/v1/payments', walletPayment());
-  await tables.query("UPDATE payment SET created_at = created_at - interval '30 days'");
+  await tables.query(`UPDATE payment SET created_at = ${earlier('created_at', '30 days')}`);
   await writeRecentTotals(database, new Date());
   expect(await totals()).toMatchObject([{ outcome: 'OPEN', payments: 1 }]);
   await tables.query("UPDATE payment SET status = 'EXPIRED'");
@@ -142,7 +143,7 @@ it('a payment that changes later moves from one total to another, once a day up 
 it('the page shows a period against the time before, with the numbers of its charts in tables', async () => {
   await makePayments();
   await tables.query(
-    "UPDATE payment SET created_at = created_at - interval '26 hours' WHERE status = 'DECLINED' OR status = 'READY_TO_PAY'",
+    `UPDATE payment SET created_at = ${earlier('created_at', '26 hours')} WHERE status = 'DECLINED' OR status = 'READY_TO_PAY'`,
   );
   await writeRecentTotals(database, new Date());
   const page = await text('/figures?span=24h');
@@ -175,7 +176,7 @@ it('the codes of declined payments are counted, each with its share and the day 
     await merchant.call('/v1/payments', withField(cardPayment(), number, '4000000000000002'));
   await merchant.call('/v1/payments', withField(cardPayment(), number, '4000000000009995'));
   await tables.query(
-    "UPDATE payment SET created_at = created_at - interval '25 hours' WHERE id = (SELECT min(id::text)::uuid FROM payment)",
+    `UPDATE payment SET created_at = ${earlier('created_at', '25 hours')} WHERE id = (SELECT min(id::text)::uuid FROM payment)`,
   );
   await writeRecentTotals(database, new Date());
   const page = await text('/figures');

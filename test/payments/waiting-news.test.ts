@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Dispute } from '#src/connectors/port/dispute-report.ts';
 import { lookAgain, notified } from '../support/news.ts';
+import { earlier } from '../support/tables.ts';
 import { alarms, idOf, onOperatedPayments, payments, refund } from './operated-payments.ts';
 
 /* Signed notifications that cannot be applied yet: they wait, but not in silence. */
@@ -24,8 +25,7 @@ async function failed(status: string): Promise<Payment> {
 /** Lets the waiting notifications grow older. */
 const age = (by: string) =>
   payments.tables.query(
-    'UPDATE notification SET received_at = received_at - $1::interval WHERE settled_at IS NULL',
-    [by],
+    `UPDATE notification SET received_at = ${earlier('received_at', by)} WHERE settled_at IS NULL`,
   );
 
 it.each(['DECLINED', 'ERROR', 'EXPIRED'])(

@@ -133,7 +133,8 @@ export async function spreadOverMonth(tables: Tables, made: readonly Made[]): Pr
     [planted],
   );
   await tables.query(`
-    UPDATE transaction t SET succeeded_at = succeeded_at - make_interval(secs => s.ms / 1000.0)
+    UPDATE transaction t
+    SET succeeded_at = (succeeded_at AT TIME ZONE 'UTC' - make_interval(secs => s.ms / 1000.0)) AT TIME ZONE 'UTC'
     FROM shifted s WHERE s.payment_id = t.payment_id`);
   await tables.query(`
     UPDATE sandbox.ledger l
