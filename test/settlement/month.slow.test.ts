@@ -60,8 +60,8 @@ async function known() {
   const digest = async (columns: string, table: string) =>
     (
       await tables.query(
-        `SELECT count(*)::integer AS n, md5(string_agg(row::text, ' ' ORDER BY row::text)) AS hash
-         FROM (SELECT ROW (${columns}) AS row FROM ${table})`,
+        `SELECT count(*)::integer AS n, md5(string_agg(one, ' ' ORDER BY one)) AS hash
+         FROM (SELECT concat_ws(' ', ${columns}) AS one FROM ${table}) AS rows`,
       )
     )[0] as { n: number; hash: string };
   return {
@@ -75,12 +75,13 @@ async function known() {
 async function differences(): Promise<string[]> {
   const found = await tables.query(`
     WITH open AS (SELECT kind, subject, payment_id FROM settlement_difference WHERE ended_at IS NULL),
+      matched AS MATERIALIZED (SELECT line_key, payment_id, payout_reference, settlement_currency FROM settlement_match),
       unpaid AS (SELECT id, parent_id FROM sandbox.ledger WHERE details::jsonb->>'settleWrong' = 'payout')
     SELECT kind, payment_id::text AS payment FROM open WHERE kind NOT IN ('unknown_line', 'payout_unbalanced')
     UNION ALL SELECT kind, s.key FROM open LEFT JOIN shifted s ON s.charge = split_part(subject, '/', 1)
     WHERE kind = 'unknown_line'
     UNION ALL SELECT o.kind, m.payment_id::text
-    FROM open o LEFT JOIN (settlement_match m JOIN unpaid ON unpaid.id = split_part(m.line_key, '/', 1))
+    FROM open o LEFT JOIN (matched m JOIN unpaid ON unpaid.id = split_part(m.line_key, '/', 1))
       ON m.payout_reference || ' ' || m.settlement_currency = o.subject
     WHERE o.kind = 'payout_unbalanced'`);
   return found.map(({ kind, payment }) => `${kind} ${payment}`).sort();
@@ -164,7 +165,7 @@ it('fees, payouts and what they leave add up to the provider’s ledger', { time
     FROM settlement_line GROUP BY 1 ORDER BY 1`);
   const unpaid = await tables.query(`
     SELECT settlement_currency, sum(net)::bigint AS n FROM settlement_line l JOIN settlement_difference d
-      ON d.kind = 'payout_unbalanced' AND d.subject = l.payout_reference || ' ' || l.settlement_currency
+      ON d.account_id = l.account_id AND d.kind = 'payout_unbalanced' AND d.subject = l.payout_reference || ' ' || l.settlement_currency
     GROUP BY 1`);
   const left = new Map(unpaid.map(({ settlement_currency, n }) => [settlement_currency, BigInt(String(n))]));
   for (const { settlement_currency, moved, paid } of sums) {
