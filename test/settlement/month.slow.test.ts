@@ -116,7 +116,7 @@ it('an import that is killed while it matches is completed by the next', {
   timeout: TIMEOUT_MS,
 }, async () => {
   await tables.query('BEGIN');
-  await tables.query('LOCK TABLE settlement_match IN ACCESS EXCLUSIVE MODE');
+  await tables.query('LOCK TABLE settlement_match IN EXCLUSIVE MODE');
   const args = ['import', report, '--connection', 'sandbox-one'];
   const { child, ended } = startProgram('src/commands/settlement.ts', environment(), args);
   const waits = () =>
