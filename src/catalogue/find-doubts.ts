@@ -51,15 +51,22 @@ export function findDoubts(catalogue: Catalogue, around: Surroundings): Catalogu
     return [...ofConnections, doubt('routes', 'are missing, so every payment is refused')];
   }
   const judge = createJudge();
+  const configs = new Map(catalogue.connections.map((one) => [one.id, one]));
   const ways = offeredWays(types);
   const reach = findReach(routes, ways, judge);
+  if (judge.isSpent()) return ofConnections;
   return [
     ...ofConnections,
     ...types.flatMap((type, i) => describeUnrouted(type, i, reach, judge)),
     ...routes.flatMap((route, i) => {
       const own = reach.reaching[i] ?? [];
       if (own.length === 0) return [unreached(routes, i, reach, judge)];
-      return findUnable(catalogue, i, { ...around, ways: own, holds: (facts) => judge.holds(route, facts) });
+      return findUnable(route, i, {
+        ...around,
+        configs,
+        ways: own,
+        holds: (facts) => judge.holds(route, facts),
+      });
     }),
   ];
 }
@@ -156,6 +163,7 @@ function unreached(
 }
 
 type OnRoute = Surroundings & {
+  readonly configs: ReadonlyMap<string, ConnectionConfig>;
   /** The ways whose payments may get to the route. */
   readonly ways: readonly OfferedWay[];
   /** As in Judge, of the route. */
@@ -163,9 +171,7 @@ type OnRoute = Surroundings & {
 };
 
 /** Finds the targets of a route that can take none of its payments. */
-function findUnable({ routes, connections }: Catalogue, at: number, around: OnRoute): CatalogueFault[] {
-  const { targets, accounts } = routes[at] as Route;
-  const byId = new Map(connections.map((one) => [one.id, one]));
+function findUnable({ targets, accounts }: Route, at: number, around: OnRoute): CatalogueFault[] {
   const elsewhere = new Set(accounts.flatMap(({ accountIds }) => accountIds));
   const find = (
     some: Pick<AccountTargets, 'targets'>,
@@ -173,7 +179,7 @@ function findUnable({ routes, connections }: Catalogue, at: number, around: OnRo
     isHere: (accountId: string) => boolean,
   ) =>
     some.targets.flatMap(({ connection }, i) => {
-      const config = byId.get(connection);
+      const config = around.configs.get(connection);
       const why = config && !config.retired ? whyUnable(config, isHere, around) : undefined;
       return why === undefined ? [] : [doubt(`${path}.targets[${i}].connection`, why, 'NOT_SUPPORTED')];
     });

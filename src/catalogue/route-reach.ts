@@ -1,6 +1,7 @@
 import type { PaymentMethodType, Route } from '#gen/payments/v1/catalogue_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { isLocal } from '#src/payments/method/local-method.ts';
+import type { Condition } from '#src/routing/condition.ts';
 import { knownFacts } from '#src/routing/condition-facts.ts';
 import { conditionOf } from '#src/routing/router.ts';
 
@@ -19,25 +20,40 @@ export type OfferedWay = {
 export type Judge = {
   /** Returns whether a route's condition holds for all payments with these facts; undefined if other facts decide. */
   holds(route: Route, facts: SomeFacts): boolean | undefined;
+  /** Returns true if a route's condition uses a fact. */
+  uses(route: Route, fact: string): boolean;
   /** Returns true after the last evaluation: every other condition is undecided. */
   isSpent(): boolean;
 };
 
-/** About a tenth of a second of work. */
-const MAX_EVALUATIONS = 20_000;
+/** At most about a tenth of a second of work, during which payments wait. */
+const MAX_EVALUATIONS = 5_000;
 
 /** Creates a judge, whose work is limited. */
 export function createJudge(maxEvaluations: number = MAX_EVALUATIONS): Judge {
   let left = maxEvaluations;
+  const known = new Map<Route, Map<string, boolean | undefined>>();
+
+  function evaluate(condition: Condition, facts: SomeFacts): boolean | undefined {
+    if (left === 0) return undefined;
+    left -= 1;
+    const outcome = condition.evaluate(knownFacts(facts));
+    return typeof outcome === 'boolean' ? outcome : undefined;
+  }
+
   return {
     holds(route, facts) {
       const condition = conditionOf(route);
       if (!condition) return true;
-      if (left === 0) return undefined;
-      left -= 1;
-      const outcome = condition.evaluate(knownFacts(facts));
-      return typeof outcome === 'boolean' ? outcome : undefined;
+      let key = '';
+      for (const name of condition.facts) key += facts[name] === undefined ? '' : `${name} ${facts[name]} `;
+      if (key === '' && condition.facts.size > 0) return undefined;
+      const outcomes = known.get(route) ?? new Map<string, boolean | undefined>();
+      if (outcomes.size === 0) known.set(route, outcomes);
+      if (!outcomes.has(key)) outcomes.set(key, evaluate(condition, facts));
+      return outcomes.get(key);
     },
+    uses: (route, fact) => conditionOf(route)?.facts.has(fact) ?? false,
     isSpent: () => left === 0,
   };
 }
@@ -74,13 +90,14 @@ export type Reach = {
 /** A route that may take the payments with these facts. */
 export type Candidate = { readonly route: Route; readonly facts: SomeFacts };
 
-/** Finds the routes to which the payments of each way get. */
+/** Finds the routes to which the payments of each way get. Incomplete if the judge is spent. */
 export function findReach(routes: readonly Route[], ways: readonly OfferedWay[], judge: Judge): Reach {
   const reaching: OfferedWay[][] = routes.map(() => []);
   const takenBy = new Map<OfferedWay, number>();
   const candidates = new Map(ways.map(({ type }) => [type, [] as Candidate[]]));
   for (const way of ways) {
     for (const [i, route] of routes.entries()) {
+      if (judge.isSpent()) break;
       const outcome = judge.holds(route, way.facts);
       if (outcome === false) continue;
       reaching[i]?.push(way);
@@ -100,20 +117,29 @@ export type Place = { readonly country?: string; readonly currency?: string };
 export function findUnrouted(
   { countries, currencies }: PaymentMethodType,
   candidates: readonly Candidate[],
-  { holds, isSpent }: Judge,
+  { holds, uses }: Judge,
 ): Place[] {
-  if (isSpent()) return [];
   const listed = <Name extends string>(name: Name, values: readonly string[]) =>
     values.length > 0 ? values.map((value) => ({ [name]: value }) as Record<Name, string>) : [{}];
+  /** Returns the candidates that may take a place's payments; undefined if one may wherever in the place they are. */
+  const possibleIn = (some: readonly Candidate[], place: Place, inner: readonly string[]) => {
+    const possible: Candidate[] = [];
+    for (const candidate of some) {
+      const outcome = holds(candidate.route, { ...candidate.facts, ...place });
+      if (outcome === false) continue;
+      if (outcome || !inner.some((fact) => uses(candidate.route, fact))) return undefined;
+      possible.push(candidate);
+    }
+    return possible;
+  };
+  const somewhere = possibleIn(candidates, {}, ['country', 'currency']);
+  if (!somewhere) return [];
   return listed('country', countries).flatMap((country): Place[] => {
-    const outcomes = candidates.map(({ route, facts }) => holds(route, { ...facts, ...country }));
-    if (outcomes.includes(true)) return [];
-    const possible = candidates.filter((_, i) => outcomes[i] !== false);
-    if (possible.length === 0) return [country];
-    const isTaken = (currency: Place) =>
-      possible.some(({ route, facts }) => holds(route, { ...facts, ...country, ...currency }) !== false);
+    const here = possibleIn(somewhere, country, ['currency']);
+    if (!here) return [];
+    if (here.length === 0) return [country];
     return listed('currency', currencies)
-      .filter((currency) => !isTaken(currency))
-      .map((currency) => ({ ...country, ...currency }));
+      .map((currency): Place => ({ ...country, ...currency }))
+      .filter((place) => possibleIn(here, place, [])?.length === 0);
   });
 }

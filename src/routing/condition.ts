@@ -7,6 +7,8 @@ import { asList, messageOf, parseExpression } from './condition-language.ts';
 
 /** A condition of a route, compiled. */
 export type Condition = {
+  /** Names of the facts that it uses. */
+  readonly facts: ReadonlySet<string>;
   /**
    * Evaluates the condition for a payment's facts. Returns an Error if it cannot be evaluated. Of facts that are absent,
    * the outcome does not depend, or it is an Error: `&&` and `||` need only one operand that decides.
@@ -43,6 +45,7 @@ function compile(text: string, domains: Domains): Condition {
   typed(expression.ast, text);
   const evaluate = (values: FactValues) => outcomeOf(() => expression(values));
   return {
+    facts: new Set(operands.flatMap(({ facts }) => facts.map(({ name }) => name))),
     evaluate,
     whyNot(facts) {
       const values = factValues(facts);
