@@ -1,4 +1,5 @@
 import type { Database } from '#src/store/engine/database.ts';
+import { isTimeout } from '#src/store/engine/database-error.ts';
 import { listAccountNames } from '#src/store/tables/accounts.ts';
 import { type RecentSum, sumRecentTotals, sumTotals, type Total } from '#src/store/tables/payment-totals.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
@@ -40,17 +41,26 @@ export async function figuresPage(database: Database, visit: Visit): Promise<Pag
   const period = readFiguresPeriod(visit.query, today);
   const hours = totalsPeriodOf(period);
   const hasRecent = isRecent(period, today);
-  const [totals, recent] = await Promise.all([
+  const read = Promise.all([
     sumTotals(database, hours, accountId),
     hasRecent ? sumRecentTotals(database, hours, accountId) : [],
   ]);
+  const found = await read.catch((error) => {
+    if (isTimeout(error)) return undefined;
+    throw error;
+  });
+  const [totals, recent] = found ?? [[], []];
   const linkTo = linksOf(accountId ?? (accounts.length === 1 ? (accounts[0]?.id ?? '') : ''), period.zone);
   const all: Compared<Total> = {
     ...{ period, linkTo },
     now: totals.filter(({ part }) => part >= 0),
     past: totals.filter(({ part }) => part < 0),
   };
-  const faults = [...missingNodes(database), ...(period.fault === undefined ? [] : [period.fault])];
+  const faults = [
+    ...missingNodes(database),
+    ...(period.fault === undefined ? [] : [period.fault]),
+    ...(found ? [] : ['Adding up took too long: choose an account or a shorter period.']),
+  ];
   const content = html`<div class="heading"><h1>Figures</h1><p class="quiet">Payments created ${stretchOf(period)}, against ${stretchOf(period.past)} (${period.zone})</p></div>
 ${faults.length > 0 && html`<ul class="alarms">${faults.map((text) => html`<li>${text}</li>`)}</ul>`}
 ${form(visit, accounts)}

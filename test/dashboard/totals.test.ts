@@ -170,6 +170,13 @@ it('a period, a range or a zone that cannot be read is named, and the page shows
   expect(wrong).toContain('zone: must be a time zone');
 });
 
+it('totals that cannot be added up in time are not shown as zero payments without a word', async () => {
+  await tables.query('BEGIN');
+  await tables.query('LOCK TABLE payment_total');
+  const page = await text('/figures').finally(() => tables.query('ROLLBACK'));
+  expect(page).toContain('choose an account or a shorter period');
+}, 15_000);
+
 it('the codes of declined payments are counted, each with its share and the day before', async () => {
   const number = 'payment_method.detail.card.card_data.number';
   for (let i = 0; i < 3; i++)

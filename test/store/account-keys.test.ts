@@ -63,8 +63,6 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   read_refund_term: OPERATOR,
   list_account_names: OPERATOR,
   export_end: OPERATOR,
-  sum_payment_totals: OPERATOR,
-  sum_recent_payment_totals: OPERATOR,
   export_accounts: OPERATOR,
   list_open_disputes: OPERATOR,
   find_payments_by_provider_payment: OPERATOR,

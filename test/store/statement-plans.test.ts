@@ -90,8 +90,10 @@ beforeAll(async () => {
   await addUpPayments(collector, hours, position);
   for await (const _ of listDeclined(collector, hours));
   const figures = { starts: [hours.from], before: hours.before, past: hours };
-  await sumTotals(collector, figures);
-  await sumRecentTotals(collector, figures);
+  for (const account of [undefined, accountId]) {
+    await sumTotals(collector, figures, account);
+    await sumRecentTotals(collector, figures, account);
+  }
   await findPaymentsById(collector, claim.paymentId);
   const all = {
     accountIds: [ACCOUNT_ONE],
@@ -192,6 +194,8 @@ it('the totals of the figures are added up from payments by their time, and read
     ['add_up_totals', /payment_by_time[\s\S]*transaction_payment|transaction_payment[\s\S]*payment_by_time/],
     ['list_declined_payments', /payment_by_status/],
     ['sum_payment_totals', /payment_total_by_hour|payment_total_pkey/],
+    ['sum_payment_totals_of_account', /payment_total_pkey/],
+    ['sum_recent_payment_totals_of_account', /recent_payment_total_pkey/],
     ['sum_recent_payment_totals', /recent_payment_total_by_hour|recent_payment_total_pkey/],
   ] as const) {
     const plan = await planOf(name);

@@ -1,4 +1,4 @@
-import type { Database } from '../engine/database.ts';
+import type { Database, Statement } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 import { addUp, IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
 import type { PaymentOutcome } from './outcome-of-payment.ts';
@@ -50,34 +50,42 @@ export type Total = {
   readonly disputes: number;
 };
 
+/** Whose totals a statement reads: of an account by the primary key, of all by the index on hours. */
+type Of = 'account' | 'all';
+const inScope = { account: 'account_id = $5 AND', all: IN_ACCOUNTS };
+
 // A union, so that each side reads its hours by the index.
-const ofPeriod = (table: string) => `(
+const ofPeriod = (table: string, of: Of) => `(
       SELECT *, width_bucket(hour, $1::timestamptz[]) - 1 AS part FROM ${table}
-      WHERE ${IN_ACCOUNTS} hour >= ($1::timestamptz[])[1] AND hour < $2 AND ($5::uuid IS NULL OR account_id = $5)
+      WHERE ${inScope[of]} hour >= ($1::timestamptz[])[1] AND hour < $2
       UNION ALL
-      SELECT *, -1 FROM ${table}
-      WHERE ${IN_ACCOUNTS} hour >= $3 AND hour < $4 AND ($5::uuid IS NULL OR account_id = $5)
+      SELECT *, -1 FROM ${table} WHERE ${inScope[of]} hour >= $3 AND hour < $4
     ) t`;
 
-const SUMS = {
-  name: 'sum_payment_totals',
+const sums = (of: Of) => ({
+  name: of === 'all' ? 'sum_payment_totals' : 'sum_payment_totals_of_account',
   text: `
     SELECT part, connection_id AS "connectionId", method_type AS "methodType", currency, outcome,
       sum(payments)::integer AS payments, sum(approved_minor_units)::bigint AS "approvedMinorUnits",
       sum(refunds)::integer AS refunds, sum(refunded_minor_units)::bigint AS "refundedMinorUnits",
       sum(disputes)::integer AS disputes
-    FROM ${ofPeriod('payment_total')}
+    FROM ${ofPeriod('payment_total', of)}
     WHERE outcome <> 'NIGHT'
     GROUP BY 1, 2, 3, 4, 5`,
-};
+});
+const SUMS = { account: sums('account'), all: sums('all') };
 
-const valuesOf = ({ starts, before, past }: TotalsPeriod, accountId: string | undefined) => [
-  starts,
-  before,
-  past.from,
-  past.before,
-  accountId ?? null,
-];
+/** Reads sums of an account, or of all accounts, which may be on several nodes. */
+async function readSums<Row extends object>(
+  database: Database,
+  statements: Readonly<Record<Of, Statement>>,
+  { starts, before, past }: TotalsPeriod,
+  accountId: string | undefined,
+): Promise<readonly Row[]> {
+  const values = [starts, before, past.from, past.before];
+  if (accountId === undefined) return searchAccounts<Row>(database, statements.all, values);
+  return (await database.query<Row>(statements.account, [...values, accountId])).rows;
+}
 
 /** Adds up the totals of a period and of the time before it. @param accountId undefined for all accounts. */
 export async function sumTotals(
@@ -86,7 +94,7 @@ export async function sumTotals(
   accountId?: string,
 ): Promise<Total[]> {
   return addUp(
-    await searchAccounts<Total>(database, SUMS, valuesOf(period, accountId)),
+    await readSums<Total>(database, SUMS, period, accountId),
     (one) => [one.part, one.connectionId, one.methodType, one.currency, one.outcome].join('\n'),
     (a, b) => ({
       ...a,
@@ -102,13 +110,14 @@ export async function sumTotals(
 /** Sums of the payments with the same country or code and outcome, in a period or the time before it. */
 export type RecentSum = Omit<RecentTotal, 'hour'> & { readonly isPast: boolean };
 
-const RECENT_SUMS = {
-  name: 'sum_recent_payment_totals',
+const recentSums = (of: Of) => ({
+  name: of === 'all' ? 'sum_recent_payment_totals' : 'sum_recent_payment_totals_of_account',
   text: `
     SELECT part < 0 AS "isPast", kind, name, outcome, sum(payments)::integer AS payments
-    FROM ${ofPeriod('recent_payment_total')}
+    FROM ${ofPeriod('recent_payment_total', of)}
     GROUP BY 1, 2, 3, 4`,
-};
+});
+const RECENT_SUMS = { account: recentSums('account'), all: recentSums('all') };
 
 /** Adds up the totals by country and by code, of which there are two days. */
 export async function sumRecentTotals(
@@ -117,7 +126,7 @@ export async function sumRecentTotals(
   accountId?: string,
 ): Promise<RecentSum[]> {
   return addUp(
-    await searchAccounts<RecentSum>(database, RECENT_SUMS, valuesOf(period, accountId)),
+    await readSums<RecentSum>(database, RECENT_SUMS, period, accountId),
     ({ isPast, kind, name, outcome }) => [isPast, kind, name, outcome].join('\n'),
     (a, b) => ({ ...a, payments: a.payments + b.payments }),
   );
