@@ -31,9 +31,7 @@ const DISTANT_MS = 3;
 const GATHERING_SHARE = 1 / 4;
 /** A write beside a slow step waits for others for this fraction of the step, and no longer than the limit. */
 const WAIT_SHARE = 1 / 100;
-const MAX_WAIT_MS = 2;
-/** A write waits only if another is to be expected within so many times its wait. */
-const WORTHWHILE = 2;
+const MAX_WAIT_MS = 5;
 /** Number of arrivals over which the time between them is averaged, and the longest such time that counts. */
 const RECENT_ARRIVALS = 32;
 const LONGEST_GAP_MS = 100;
@@ -79,7 +77,8 @@ export function groupCommits<Row extends OfAccount, Result>(
     const gapMs = site.meanGapMs();
     // A distributed database has a group for each account, and the others' arrivals do not matter to it.
     const waitMs = database.isDistributed ? 0 : Math.min(stepMs * WAIT_SHARE, MAX_WAIT_MS);
-    return group(row, waitMs * WORTHWHILE < gapMs ? 0 : waitMs);
+    // It waits only if another is to be expected meanwhile.
+    return group(row, waitMs < gapMs ? 0 : waitMs);
   };
 }
 

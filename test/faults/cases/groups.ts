@@ -86,7 +86,7 @@ function kill(name: string, step: Step, side: Side): Case {
 
 const NOTHING_HELD = { held: () => 0, release: () => {} };
 
-/** Long enough for writes to wait 2 ms for others, once so many payments have taken it. */
+/** Long enough for writes to wait 5 ms for others, once so many payments have taken it. */
 const SLOW_MS = 500;
 const WARM_UP_ROUNDS = 3;
 
