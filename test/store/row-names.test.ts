@@ -23,7 +23,7 @@ const NOT_HELD = [
   ...['src/store/engine/aged-rows.ts', 'src/store/engine/schema-lock.ts'],
   // A search chooses its statement from tables; test/store/look-through-payments.test.ts runs each.
   ...['src/store/tables/look-through-payments.ts', 'src/store/tables/look-through-payments.ts'],
-  // The figures choose a statement by account; test/dashboard/totals.test.ts reads each.
+  // The figures choose a statement by account; test/dashboard/totals.slow.test.ts reads each.
   ...['src/store/tables/payment-totals.ts', 'src/store/tables/payment-totals.ts'],
 ];
 /** These files pass on the statements of their callers, whose calls are read like those of `query`. */
