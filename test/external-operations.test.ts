@@ -1,59 +1,37 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import type { RawNotification } from '#src/connectors/port/connector.ts';
 import { notificationOf } from './connectors/adyen/fake-notifications.ts';
 import { FAKE_ACCESS_TOKEN, webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
-import { merchantOne, pathOf, signIn } from './support/dashboard.ts';
-import { AT_FAKES, startFakeProviders, tell } from './support/fake-providers.ts';
-import { onService, server, tables } from './support/on-service.ts';
+import { pathOf, signIn } from './support/dashboard.ts';
+import { tell } from './support/fake-providers.ts';
+import { alarms, call, deliver, fakes, type MerchantRecord, onFakes } from './support/on-fakes.ts';
+import { server, tables } from './support/on-service.ts';
 import { cardPayment, walletPayment, withField } from './support/payment-requests.ts';
 import { untilNewsIsSettled } from './support/settled-news.ts';
-import { wantEveryEvent } from './support/tables.ts';
 
 /*
  * Operations that a merchant makes in a provider's dashboard, through the whole service with the fakes of all four
  * providers.
  */
 
-let fakes: Awaited<ReturnType<typeof startFakeProviders>>;
-
-beforeAll(async () => {
-  fakes = await startFakeProviders();
-});
-onService(() => ({
-  catalogue: fakes.catalogue(),
-  config: AT_FAKES,
-}));
-beforeAll(() => wantEveryEvent(tables));
-afterAll(() => fakes?.close());
-
-// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
-type Record = any;
-
-const call = (path: string, body?: object): Promise<Record> =>
-  merchantOne(server).call(`/v1/payments${path}`, body);
-const stateOf = async ({ id }: Record) => {
+onFakes();
+const stateOf = async ({ id }: MerchantRecord) => {
   const { status, sub_status } = await call(`/${id}`);
   return `${status}/${sub_status}`;
 };
 
-/** Delivers a notification and waits until it is settled. */
-async function deliver(connection: string, notification: RawNotification): Promise<void> {
-  expect(await tell(server.url, connection, notification)).toBe(200);
-  await untilNewsIsSettled(tables);
-}
-
 /** Returns the operations of a payment: type, status and amount. */
-const operationsOf = async ({ id }: Record) => {
+const operationsOf = async ({ id }: MerchantRecord) => {
   const { transactions_history: history } = await call(`/${id}`);
   return history
-    .filter(({ parent_transaction_id: parent }: Record) => parent)
-    .map(({ type, status, amount }: Record) => `${type} ${status} ${amount}`);
+    .filter(({ parent_transaction_id: parent }: MerchantRecord) => parent)
+    .map(({ type, status, amount }: MerchantRecord) => `${type} ${status} ${amount}`);
 };
 
 /** Returns the ids by which the provider names the operations of a payment. */
-async function idsOf({ id }: Record): Promise<unknown[]> {
+async function idsOf({ id }: MerchantRecord): Promise<unknown[]> {
   const rows = await tables.query(
     'SELECT provider_payment_id AS id FROM transaction WHERE payment_id = $1 AND parent_id IS NOT NULL ORDER BY created_at, id',
     [id],
@@ -61,19 +39,13 @@ async function idsOf({ id }: Record): Promise<unknown[]> {
   return rows.map((row) => row.id);
 }
 
-async function eventsOf({ id }: Record): Promise<unknown[]> {
+async function eventsOf({ id }: MerchantRecord): Promise<unknown[]> {
   const rows = await tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id]);
   return rows.map(({ type }) => type);
 }
 
-const alarms = async () => {
-  const metrics = await (await fetch(`${server.url}/metrics`)).text();
-  const counts = metrics.matchAll(/^provider_alarms_total\{[^}]*\} (\d+)/gm);
-  return [...counts].reduce((sum, [, n]) => sum + Number(n), 0);
-};
-
 describe('operations in the Stripe dashboard', () => {
-  const chargeOf = ({ latest_charge: id }: Record) => fakes.stripe.ledger.charges.get(id) ?? {};
+  const chargeOf = ({ latest_charge: id }: MerchantRecord) => fakes.stripe.ledger.charges.get(id) ?? {};
 
   /** Makes a payment of 100.00 USD that Adyen softly declines, so that Stripe gets it. */
   async function pay(capture = true) {
@@ -181,7 +153,7 @@ it('a refund in the PayPal dashboard is recorded, with or without our id in its 
 });
 
 /** Makes a payment at Mercado Pago. `id` is Mercado Pago's. */
-async function payInPesos(value: number): Promise<{ payment: Record; id: string }> {
+async function payInPesos(value: number): Promise<{ payment: MerchantRecord; id: string }> {
   fakes.mercadoPago.preferences.clear();
   const wallet = withField(walletPayment(), 'payment_method.type', 'MERCADO_PAGO_CHECKOUT_PRO');
   const payment = await call('', { ...wallet, country: 'AR', amount: { currency: 'ARS', value } });
@@ -234,7 +206,7 @@ it('captures and refunds in Adyen’s dashboard are recorded, except the capture
   const purchase = await call('', request);
   const payment = await call('', withField(request, 'payment_method.detail.card.capture', false));
   fakes.adyen.notifications.length = 0;
-  const told = async (about: Record, eventCode: string, value: number, psp: string) => {
+  const told = async (about: MerchantRecord, eventCode: string, value: number, psp: string) => {
     const reference = about.transactions.id;
     const paid = [...fakes.adyen.payments.values()].find((one) => one.reference === reference);
     const item = { eventCode, success: true, psp, reference, original: paid?.pspReference ?? '' };

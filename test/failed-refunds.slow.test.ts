@@ -1,48 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RawNotification } from '#src/connectors/port/connector.ts';
+import { expect, it } from 'vitest';
 import { webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
-import { merchantOne } from './support/dashboard.ts';
-import { AT_FAKES, startFakeProviders, tell } from './support/fake-providers.ts';
-import { onService, server, tables } from './support/on-service.ts';
+import { alarms, call, deliver, fakes, type MerchantRecord, onFakes } from './support/on-fakes.ts';
+import { server, tables } from './support/on-service.ts';
 import { cardPayment, walletPayment, withField } from './support/payment-requests.ts';
-import { untilNewsIsSettled } from './support/settled-news.ts';
-import { wantEveryEvent } from './support/tables.ts';
 
 /*
  * Refunds that fail at Stripe, PayPal and Mercado Pago after they had succeeded, through the whole service. Adyen's are
  * in made-again.test.ts. The conformance suite asks every connector for each of its provider's statuses.
  */
 
-let fakes: Awaited<ReturnType<typeof startFakeProviders>>;
-
-beforeAll(async () => {
-  fakes = await startFakeProviders();
-});
-onService(() => ({
-  catalogue: fakes.catalogue(),
-  config: AT_FAKES,
-}));
-beforeAll(() => wantEveryEvent(tables));
-afterAll(() => fakes?.close());
-
-// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
-type Record = any;
-
-const call = (path: string, body?: object): Promise<Record> =>
-  merchantOne(server).call(`/v1/payments${path}`, body);
-
-/** Delivers a notification and waits until it is settled. */
-async function deliver(connection: string, notification: RawNotification): Promise<void> {
-  expect(await tell(server.url, connection, notification)).toBe(200);
-  await untilNewsIsSettled(tables);
-}
-
-const alarms = async () => {
-  const metrics = await (await fetch(`${server.url}/metrics`)).text();
-  const counts = metrics.matchAll(/^provider_alarms_total\{[^}]*\} (\d+)/gm);
-  return [...counts].reduce((sum, [, n]) => sum + Number(n), 0);
-};
+onFakes();
 
 /** A paid payment, and its provider: how the provider's refund gets another status, and how that is notified. */
 type Paid = {
@@ -136,8 +104,8 @@ async function payAtMercadoPago(): Promise<Paid> {
 async function refundedOf({ id }: Paid): Promise<string[]> {
   const { status, sub_status, amount, transactions_history: history } = await call(`/${id}`);
   const refunds = history
-    .filter(({ type }: Record) => type === 'REFUND')
-    .map(({ status: its, response_code }: Record) => `${its} ${response_code}`);
+    .filter(({ type }: MerchantRecord) => type === 'REFUND')
+    .map(({ status: its, response_code }: MerchantRecord) => `${its} ${response_code}`);
   return [`${status}/${sub_status}`, String(amount.refunded), ...refunds];
 }
 
