@@ -117,8 +117,9 @@ async function tryUpdate(
   const changed = await applyChange(deps, base, request);
   const { published } = base;
   if (changed.catalogue && isSame(changed.catalogue, base.catalogue)) {
-    const doubts = doubtsOf(deps, request, base.catalogue, await openedOf(deps, base.catalogue));
-    return respond(0, doubts, base, base.catalogue, await compareRoutes(deps, request, base));
+    const inForce = await openBase(deps, base);
+    const compared = await compareRoutes(deps, request, async () => inForce);
+    return respond(0, doubtsOf(deps, request, inForce), base, base.catalogue, compared);
   }
   if (published) requireVersion(published, request.expectedVersion);
   const isRefused = changed.faults.length > 0;
@@ -127,8 +128,8 @@ async function tryUpdate(
 
   const safe = await makeSafe(deps, base, changed.catalogue, request, publisher);
   const { catalogue } = safe;
-  const all = [...safe.faults, ...doubtsOf(deps, request, catalogue, safe.connections)];
-  const compared = await compareRoutes(deps, request, base, safe);
+  const all = [...safe.faults, ...doubtsOf(deps, request, safe)];
+  const compared = await compareRoutes(deps, request, () => openBase(deps, base), safe);
   if (request.validateOnly || !published) return respond(0, all, base, catalogue, compared);
   const version = await publishCatalogue(deps.database, {
     ...{ catalogue, identities: identitiesOf(safe) },
@@ -141,35 +142,40 @@ async function tryUpdate(
   return version === undefined ? undefined : respond(version, all, base, catalogue, compared);
 }
 
-/** Routes stored payments by both catalogues, if the request asks for it. */
+/** A catalogue with its open connections. */
+type WithConnections = Pick<SafeCatalogue, 'catalogue' | 'connections'>;
+
+/**
+ * Routes stored payments by both catalogues, if the request asks for it.
+ *
+ * @param after undefined if nothing changes.
+ */
 async function compareRoutes(
-  deps: UpdateDeps,
+  { database }: UpdateDeps,
   { dryRunPayments: payments, since, accountId }: UpdateCatalogueRequest,
-  { catalogue: before }: Base,
-  after?: Pick<SafeCatalogue, 'catalogue' | 'connections'>,
+  openBefore: () => Promise<WithConnections>,
+  after?: WithConnections,
 ): Promise<CatalogueDryRun | undefined> {
   if (payments === 0) return undefined;
   if (accountId !== '' && !isUuid(accountId))
     throw invalidField('account_id', 'INVALID_FORMAT', 'must be a UUID');
-  const inForce = routingCatalogue(before, await openedOf(deps, before));
+  const before = await openBefore();
+  const inForce = routingCatalogue(before.catalogue, before.connections);
   const changed = after ? routingCatalogue(after.catalogue, after.connections) : inForce;
-  return dryRun(deps.database, inForce, changed, {
+  return dryRun(database, inForce, changed, {
     ...{ payments, accountId: accountId || undefined, since: since && timestampText(since) },
   });
 }
 
 /**
- * Returns the connections of the catalogue in force. If a secret is gone, there are none: they then count as able to handle
- * every payment.
+ * Opens the catalogue in force. If a secret is gone, it has no connections: they then count as able to handle every
+ * payment.
  */
-async function openedOf(
-  { tryOpen }: UpdateDeps,
-  catalogue: Catalogue,
-): Promise<OpenedCatalogue['connections']> {
+async function openBase({ tryOpen }: UpdateDeps, { catalogue }: Base): Promise<WithConnections> {
   try {
-    return (await tryOpen(catalogue)).connections;
+    return { catalogue, connections: (await tryOpen(catalogue)).connections };
   } catch (error) {
-    if (error instanceof CatalogueError) return new Map();
+    if (error instanceof CatalogueError) return { catalogue, connections: new Map() };
     throw error;
   }
 }
@@ -178,8 +184,7 @@ async function openedOf(
 function doubtsOf(
   { sandbox }: UpdateDeps,
   { change }: UpdateCatalogueRequest,
-  catalogue: Catalogue,
-  connections: OpenedCatalogue['connections'],
+  { catalogue, connections }: WithConnections,
 ): PlacedFault[] {
   const doubts = findDoubts(catalogue, { connections, sandbox, hasAllSecrets: true });
   return placeFaults(change.case === 'yaml' ? change.value : undefined, doubts);
