@@ -7,8 +7,8 @@ type OfAccount = { readonly accountId: string };
 
 /** A kind of write, for one row and for many. */
 export type GroupedWrite<Row extends OfAccount, Result> = {
-  /** Names the rows that one commit may contain if the database is distributed, besides those of another account. */
-  nameOf?(row: Row): string;
+  /** Returns the kind of a row: if the database is distributed, a commit has rows of one kind. By default, there is one. */
+  kindOf?(row: Row): string;
   /** Writes one row. */
   one(database: Database, row: Row): Promise<Result>;
   /**
@@ -68,7 +68,7 @@ export function groupCommits<Row extends OfAccount, Result>(
     const site = sites.get(database) ?? newSite();
     sites.set(database, site);
     const { groups } = site;
-    const name = database.isDistributed ? `${write.nameOf?.(row) ?? ''} ${row.accountId}` : ALL_ACCOUNTS;
+    const name = database.isDistributed ? `${write.kindOf?.(row) ?? ''} ${row.accountId}` : ALL_ACCOUNTS;
     let group = groups.get(name);
     if (!group) {
       group = groupOf(database, write, () => groups.delete(name));

@@ -27,7 +27,7 @@ type Write =
   | { readonly accountId: string; readonly claim?: never; readonly change: StoredChange };
 
 const write = groupCommits<Write, boolean | WrittenChange>({
-  nameOf: ({ claim }) => (claim ? 'claims' : 'changes'),
+  kindOf: ({ claim }) => (claim ? 'claim' : 'change'),
   one: (database, { claim, change }) =>
     claim ? claimPayment(database, claim) : writeSingleChange(database, change),
   many: writeMany,
@@ -67,12 +67,10 @@ async function writeMany(
     .flatMap(({ change }) => (change && isPlainChange(change) ? [change] : []))
     .sort(byPayment);
   const rows = await writeRows(database, claims, changes);
-  const claimed = new Set(rows.claimed);
+  const ids = new Set(rows.claimed);
+  const claimed = new Map(claims.map((claim) => [claim, ids.has(claim.paymentId)]));
   const written = new Map(rows.written.map((row) => [changes[Number(row.place) - 1], toWritten(row)]));
-  return writes.map(({ claim, change }) => {
-    if (!claim) return written.get(change);
-    return isPlainClaim(claim) ? claimed.has(claim.paymentId) : undefined;
-  });
+  return writes.map(({ claim, change }) => (claim ? claimed.get(claim) : written.get(change)));
 }
 
 /** The payments that were claimed, and the changes that were written. */
