@@ -108,6 +108,12 @@ function findLive({ connections }: Catalogue, opened: Surroundings): CatalogueFa
 /** Number of examples in a message. */
 const MAX_EXAMPLES = 3;
 
+/** Lists the first names and counts the others: `a, b, c and 2 more`. */
+function examplesOf(names: readonly string[]): string {
+  const more = names.length - MAX_EXAMPLES;
+  return `${names.slice(0, MAX_EXAMPLES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
 /** Describes the payments of a type that no route takes: one doubt for the type. */
 function describeUnrouted(
   type: PaymentMethodType,
@@ -127,9 +133,7 @@ function describeUnrouted(
       ),
     ];
   }
-  const shown = unrouted.slice(0, MAX_EXAMPLES).map(inPlace);
-  const more = unrouted.length - shown.length;
-  const places = `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const places = examplesOf(unrouted.map(inPlace));
   const message = `${type.type} is offered ${places}, where no route accepts it, so such payments are refused; add a route, or list fewer countries and currencies`;
   return [doubt(field, message)];
 }
@@ -151,14 +155,13 @@ function unreached(
     i < at && holds(route, facts) !== false ? [i] : [],
   );
   const earlier = [...new Set(takers)].sort((a, b) => a - b).map((i) => `route ${routes[i]?.id}`);
-  const names = earlier.slice(0, MAX_EXAMPLES).join(', ');
-  const more = earlier.length - MAX_EXAMPLES;
+  const names = examplesOf(earlier);
   const message =
     (earlier.length === 0 &&
       'accepts no payment method that the catalogue offers; change its condition, or remove it') ||
     (earlier.length === 1 &&
       `is never reached, since ${names} accepts every payment that it accepts; move it before that route, or remove it`) ||
-    `is never reached, since ${names}${more > 0 ? ` and ${more} more` : ''} accept every payment that it accepts; move it before them, or remove it`;
+    `is never reached, since ${names} accept every payment that it accepts; move it before them, or remove it`;
   return doubt(`routes[${at}]`, `route ${routes[at]?.id} ${message}`);
 }
 
@@ -203,9 +206,7 @@ function whyUnable(
   const can = connections.get(id)?.capabilities;
   if (!can || ways.some((way) => isAble(way, can, holds))) return undefined;
   const types = [...new Set(ways.map(({ type }) => type.type))];
-  const more = types.length - MAX_EXAMPLES;
-  const named = `${types.slice(0, MAX_EXAMPLES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-  return `${id} supports nothing that the route accepts (${named}); remove the target, or change the condition`;
+  return `${id} supports nothing that the route accepts (${examplesOf(types)}); remove the target, or change the condition`;
 }
 
 /** Returns true if a connection may take payments that a route may accept. */

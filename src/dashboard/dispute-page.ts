@@ -1,4 +1,3 @@
-import { formatMoney } from '#src/money.ts';
 import { unknownId } from '#src/service-error.ts';
 import { type Database, queriesOf } from '#src/store/engine/database.ts';
 import { findAccount } from '#src/store/tables/accounts.ts';
@@ -10,7 +9,7 @@ import { disputeAddress, disputedAmount, dueText } from './disputes-page.ts';
 import { DASHBOARD, notice } from './frame.ts';
 import { noteOf } from './note.ts';
 import type { Session } from './session.ts';
-import { badge, disputeBadge, facts, money, shortened, time } from './show.ts';
+import { badge, disputeBadge, facts, moneyText, shortened, time } from './show.ts';
 import type { Page, Reply, Visit } from './visit.ts';
 
 const MAX_NOTE = 1_000;
@@ -93,7 +92,7 @@ function caseLink({ link, reference }: StoredDispute): Html | undefined {
 
 function feeOf({ feeMinorUnits, feeCurrency }: StoredDispute): string | undefined {
   if (feeMinorUnits === undefined || feeCurrency === undefined) return undefined;
-  return money(formatMoney({ minorUnits: feeMinorUnits, currency: feeCurrency }), feeCurrency);
+  return moneyText({ minorUnits: feeMinorUnits, currency: feeCurrency });
 }
 
 function noteForm(dispute: StoredDispute, session: Session): Html {

@@ -1,10 +1,9 @@
-import { formatMoney } from '#src/money.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { listAccountNames } from '#src/store/tables/accounts.ts';
 import { listOpenDisputes, MAX_DISPUTES, type StoredDispute } from '#src/store/tables/disputes.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD, missingNodes, notice } from './frame.ts';
-import { badge, disputeBadge, duration, money, shortened, time } from './show.ts';
+import { badge, disputeBadge, duration, moneyText, shortened, time } from './show.ts';
 import type { Page } from './visit.ts';
 
 /** Maximum number of open disputes that are shown and counted. */
@@ -71,7 +70,7 @@ export function disputedAmount({
   minorUnits,
   currency,
 }: Pick<StoredDispute, 'minorUnits' | 'currency'>): string {
-  return money(formatMoney({ minorUnits, currency }), currency);
+  return moneyText({ minorUnits, currency });
 }
 
 /** Describes until when the merchant can respond. */

@@ -1,11 +1,10 @@
-import { formatMoney } from '#src/money.ts';
 import type { PaymentOutcome } from '#src/store/tables/outcome-of-payment.ts';
 import type { Total } from '#src/store/tables/payment-totals.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import type { FiguresPeriod, Stretch } from './figures-period.ts';
 import { decided, type Sum, sumOf, total } from './figures-sums.ts';
 import type { Search } from './search-form.ts';
-import { count, money, percent } from './show.ts';
+import { amountText, count, moneyText, percent } from './show.ts';
 
 /** Links a number to the search for its payments. A number of 0 has no link. */
 export type LinkTo = (text: string, stretch: Stretch, search: Partial<Search>) => Html;
@@ -93,26 +92,17 @@ export function moneyCharts(totals: readonly Total[], period: FiguresPeriod, lin
       const height = HEIGHT * Number((minorUnits * 10_000n) / most) * 1e-4;
       return bar('good', { i, of: moved.length, y: HEIGHT - height, height });
     });
-    return html`${chart(bars, 'small')}<p class="quiet">${currency}: at most ${moneyText(most, currency)} in ${period.partName}.</p>`;
+    return html`${chart(bars, 'small')}<p class="quiet">${currency}: at most ${moneyText({ minorUnits: most, currency })} in ${period.partName}.</p>`;
   });
   const rows = period.parts.map((part, i) => {
     const cells = currencies.map(
       ({ currency, moved }) =>
-        html`<td class="number">${linkTo(amountText(moved[i] ?? 0n, currency), part, { currency, outcome: 'APPROVED' })}</td>`,
+        html`<td class="number">${linkTo(amountText({ minorUnits: moved[i] ?? 0n, currency }), part, { currency, outcome: 'APPROVED' })}</td>`,
     );
     return html`<tr><th scope="row" class="nowrap">${momentOf(part)}</th>${cells}</tr>`;
   });
   return html`<section class="card"><h2>Approved money over time</h2>${charts}
 <details><summary>The numbers</summary><div class="scroll numbers" tabindex="0" role="region" aria-label="Approved money over time"><table><thead><tr><th scope="col">From (${period.zone})</th>${currencies.map(({ currency }) => html`<th scope="col" class="number">${currency}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div></details></section>`;
-}
-
-/** Formats minor units as a grouped decimal, where the currency is named beside it. */
-export function amountText(minorUnits: bigint, currency: string): string {
-  return moneyText(minorUnits, currency).slice(currency.length + 1);
-}
-
-function moneyText(minorUnits: bigint, currency: string): string {
-  return money(formatMoney({ minorUnits, currency }), currency);
 }
 
 function movedOf(totals: readonly Total[], parts: number): bigint[] {

@@ -4,7 +4,7 @@ import { listAccountNames } from '#src/store/tables/accounts.ts';
 import { type RecentSum, sumRecentTotals, sumTotals, type Total } from '#src/store/tables/payment-totals.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
-import { amountText, type LinkTo, moneyCharts, paymentCharts, searchOf } from './figures-charts.ts';
+import { type LinkTo, moneyCharts, paymentCharts, searchOf } from './figures-charts.ts';
 import {
   type FiguresPeriod,
   isRecent,
@@ -17,7 +17,7 @@ import {
 import { type Counted, decided, type Sum, sumOf, total } from './figures-sums.ts';
 import { missingNodes } from './frame.ts';
 import { addressOf, type Search } from './search-form.ts';
-import { count, option, percent, shortened } from './show.ts';
+import { amountText, count, option, percent, shortened } from './show.ts';
 import type { Page, Visit } from './visit.ts';
 
 const MAX_ACCOUNTS = 1_000;
@@ -137,10 +137,7 @@ function moneyTable({ now, past, period, linkTo }: Compared<Total>): Html {
     const cell = (figure: (totals: readonly Total[]) => string, search: Partial<Search>) =>
       pairCell(linkTo(figure(own), period, search), linkTo(figure(old), period.past, search));
     const moved = (key: 'approvedMinorUnits' | 'refundedMinorUnits') => (totals: readonly Total[]) =>
-      amountText(
-        totals.reduce((sum, one) => sum + one[key], 0n),
-        currency,
-      );
+      amountText({ minorUnits: totals.reduce((sum, one) => sum + one[key], 0n), currency });
     return html`<tr><th scope="row">${currency}</th>${cell((totals) => count(sumOf(totals).APPROVED), approved)}${cell(moved('approvedMinorUnits'), approved)}${cell(moved('refundedMinorUnits'), { currency, refunded: '1' })}</tr>`;
   };
   return card(

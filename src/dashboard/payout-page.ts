@@ -1,4 +1,3 @@
-import { formatMoney } from '#src/money.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import {
@@ -12,7 +11,7 @@ import {
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
 import { addressOf } from './search-form.ts';
-import { badge, count, money, numberCell, option, shortened, time } from './show.ts';
+import { amountText, badge, count, moneyText, numberCell, option, shortened, time } from './show.ts';
 import type { Page, Visit } from './visit.ts';
 
 const PAGE_SIZE = 100;
@@ -71,11 +70,11 @@ function sumTable(sums: readonly PayoutSums[]): Html {
   const paid = sums.filter(({ kind }) => PAYOUT_KINDS.has(kind));
   const remainder = total(sums, 'net');
   const row = (name: string, n: number, of: readonly PayoutSums[]) =>
-    html`<tr><th scope="row">${name}</th>${numberCell('Lines', count(n))}${PARTS.map(([part, column]) => numberCell(column, decimal(total(of, part), currency)))}</tr>`;
+    html`<tr><th scope="row">${name}</th>${numberCell('Lines', count(n))}${PARTS.map(([part, column]) => numberCell(column, amountText({ minorUnits: total(of, part), currency })))}</tr>`;
   const told =
     own.length === 0 || paid.length === 0
       ? html`<p>${paid.length === 0 ? 'The payout’s own line was not imported yet.' : 'The lines of this payout were not imported yet.'}</p>`
-      : html`<p>Remainder ${money(formatMoney({ minorUnits: remainder, currency }), currency)}: ${remainder === 0n ? 'the lines and the payout add up.' : 'the lines and the payout do not add up.'} ${badge(remainder === 0n ? 'BALANCED' : 'UNBALANCED')}</p>`;
+      : html`<p>Remainder ${moneyText({ minorUnits: remainder, currency })}: ${remainder === 0n ? 'the lines and the payout add up.' : 'the lines and the payout do not add up.'} ${badge(remainder === 0n ? 'BALANCED' : 'UNBALANCED')}</p>`;
   return html`<section class="card scroll" tabindex="0"><h2>Sums in ${currency}</h2><table class="lines"><thead><tr><th scope="col">Lines</th><th scope="col" class="number">Number</th><th scope="col" class="number">Gross</th><th scope="col" class="number">Fee</th><th scope="col" class="number">Tax</th><th scope="col" class="number">Net</th></tr></thead><tbody>${own.map((one) => row(named(one.kind), one.lines, [one]))}${own.length > 1 ? row('all lines', linesOf(own), own) : NOTHING}${paid.map((one) => row(named(one.kind), one.lines, [one]))}</tbody></table>${told}</section>`;
 }
 
@@ -85,12 +84,9 @@ function lineTable(lines: readonly PayoutLine[]): Html {
 
 function lineRow(one: PayoutLine): Html {
   const { kind, rawKind, minorUnits, currency, settlementCurrency } = one;
-  const seen =
-    minorUnits === undefined || currency === undefined
-      ? '–'
-      : money(formatMoney({ minorUnits, currency }), currency);
+  const seen = minorUnits === undefined || currency === undefined ? '–' : moneyText({ minorUnits, currency });
   const word = rawKind === kind ? NOTHING : html` <span class="quiet">${shortened(rawKind, 60)}</span>`;
-  return html`<tr><td class="nowrap">${time(one.occurredAt)}</td><th scope="row">${named(kind)}${word}</th>${numberCell('As the payer saw it', seen)}${PARTS.map(([part, column]) => numberCell(column, decimal(one[part], settlementCurrency)))}<td>${paymentOf(one)}</td></tr>`;
+  return html`<tr><td class="nowrap">${time(one.occurredAt)}</td><th scope="row">${named(kind)}${word}</th>${numberCell('As the payer saw it', seen)}${PARTS.map(([part, column]) => numberCell(column, amountText({ minorUnits: one[part], currency: settlementCurrency })))}<td>${paymentOf(one)}</td></tr>`;
 }
 
 /** Links to the payment of a line. */
@@ -113,7 +109,3 @@ function linesOf(sums: readonly PayoutSums[]): number {
 }
 
 const named = (kind: string) => kind.replaceAll('_', ' ');
-
-function decimal(minorUnits: bigint, currency: string): string {
-  return money(formatMoney({ minorUnits, currency }), currency).slice(currency.length + 1);
-}

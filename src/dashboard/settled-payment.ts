@@ -1,10 +1,9 @@
-import { formatMoney } from '#src/money.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { linesOfPayment, MAX_LINES_SHOWN, type SettledLine } from '#src/store/tables/payment-settlement.ts';
 import { findPaidPayouts, type PaidPayout, type Payout } from '#src/store/tables/settlement-payouts.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { payoutAddress } from './payout-page.ts';
-import { money, numberCell, shortened, time } from './show.ts';
+import { moneyText, numberCell, shortened, time } from './show.ts';
 
 /** A payment's lines in providers' reports, and the payouts that they name, by `payoutKey`. */
 export type PaymentSettlement = {
@@ -57,7 +56,7 @@ export function settledPayment(
 function row(type: string, lines: readonly SettledLine[], paid: PaymentSettlement['paid']): Html {
   const [{ settlementCurrency: currency, report }] = lines as readonly [SettledLine];
   const sum = (part: 'gross' | 'fee' | 'tax' | 'net') => lines.reduce((all, one) => all + one[part], 0n);
-  const shown = (minorUnits: bigint) => money(formatMoney({ minorUnits, currency }), currency);
+  const shown = (minorUnits: bigint) => moneyText({ minorUnits, currency });
   const tax = sum('tax');
   const payouts = new Map(
     lines.flatMap(({ connectionIdentity: identity, payoutReference: reference }) =>

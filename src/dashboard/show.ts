@@ -1,5 +1,5 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import { currencyDigits } from '#src/money.ts';
+import { currencyDigits, formatMoney, type Money } from '#src/money.ts';
 import { type Html, type HtmlValue, html } from '#src/web/html.ts';
 
 /** Colour of a state: successful, failed, open, or refunded. */
@@ -64,6 +64,16 @@ export function money(decimal: string | undefined, currency: string): string {
   const [whole = '', fraction] = asWritten(decimal ?? '', currency).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
   return `${currency} ${grouped}${fraction === undefined ? '' : `.${fraction}`}`;
+}
+
+/** Formats minor units as `money` does. */
+export function moneyText({ minorUnits, currency }: Money): string {
+  return money(formatMoney({ minorUnits, currency }), currency);
+}
+
+/** Formats minor units as a grouped decimal, where the currency is named beside it. */
+export function amountText(amount: Money): string {
+  return moneyText(amount).slice(amount.currency.length + 1);
 }
 
 /** Returns a decimal without the ".0" that amounts in a currency without minor units have on the wire. */

@@ -7,6 +7,7 @@ import { addUp } from '#src/store/engine/search-accounts.ts';
 import { listAccounts } from '#src/store/tables/accounts.ts';
 import { isNightDone, markNight } from '#src/store/tables/payment-totals.ts';
 import {
+  addTotals,
   addUpPayments,
   type DeclinedPayment,
   type HoursOf,
@@ -86,7 +87,7 @@ async function writeTotals(database: Database, hours: HoursOf, recentFrom: Date)
   for (let after: Parameters<typeof addUpPayments>[2]; ; ) {
     const last = after;
     const part = await paced(() => addUpPayments(database, hours, last));
-    totals = addUp([...totals, ...part.totals], keyOfTotal, sumTotals);
+    totals = addUp([...totals, ...part.totals], keyOfTotal, addTotals);
     const countries = part.totals
       .filter(({ hour }) => hour >= recentFrom)
       .map(
@@ -127,17 +128,6 @@ const keyOfTotal = ({ hour, connectionId, methodType, currency, outcome }: HourT
 
 const keyOfRecent = ({ hour, kind, name, outcome }: RecentTotal) =>
   [hour.getTime(), kind, name, outcome].join('\n');
-
-function sumTotals(a: HourTotal, b: HourTotal): HourTotal {
-  return {
-    ...a,
-    payments: a.payments + b.payments,
-    approvedMinorUnits: a.approvedMinorUnits + b.approvedMinorUnits,
-    refunds: a.refunds + b.refunds,
-    refundedMinorUnits: a.refundedMinorUnits + b.refundedMinorUnits,
-    disputes: a.disputes + b.disputes,
-  };
-}
 
 function sumRecent(a: RecentTotal, b: RecentTotal): RecentTotal {
   return { ...a, payments: a.payments + b.payments };

@@ -1,31 +1,23 @@
-import type { SettlementKind } from '#src/connectors/port/settlement-line.ts';
 import { formatMoney, type Money } from '#src/money.ts';
-import type { DifferenceKind } from '#src/store/tables/settlement-differences.ts';
+import type { DifferenceKind, MatchedRow } from '#src/store/tables/settlement-differences.ts';
 
 /** A difference, with its amounts in words. */
 export type Difference = { readonly kind: DifferenceKind; readonly detail: string };
 
 /** The part of a transaction that its lines must agree with. */
-export type ComparedTransaction = {
-  readonly type: string;
-  readonly capture: boolean;
-  readonly status: string;
-  readonly minorUnits: bigint;
-  readonly currency: string;
-  readonly succeededAt: Date | undefined;
-};
+export type ComparedTransaction = Pick<
+  MatchedRow,
+  'type' | 'capture' | 'status' | 'minorUnits' | 'currency' | 'succeededAt'
+>;
 
 /** A line that is matched to the transaction. */
-export type ComparedLine = {
-  readonly report: string;
-  readonly kind: SettlementKind;
+export type ComparedLine = Pick<
+  MatchedRow,
+  'report' | 'kind' | 'gross' | 'settlementCurrency' | 'occurredAt'
+> & {
   /** As the payer saw it; undefined if the report does not say. */
   readonly minorUnits: bigint | undefined;
   readonly currency: string | undefined;
-  readonly gross: bigint;
-  readonly settlementCurrency: string;
-  /** By the provider's clock; undefined if the report does not say it for certain. */
-  readonly occurredAt: Date | undefined;
 };
 
 /**
@@ -133,6 +125,7 @@ export function checkPayout(sum: {
   };
 }
 
-function inWords(money: Money): string {
+/** Names money as differences do: `12.00 USD`. */
+export function inWords(money: Money): string {
   return `${formatMoney(money)} ${money.currency}`;
 }

@@ -1,10 +1,10 @@
-import { formatMoney } from '#src/money.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
 import { listAccounts } from '#src/store/tables/accounts.ts';
 import { type DifferenceKind, storeDifferences } from '#src/store/tables/settlement-differences.ts';
 import { LINES_AT_ONCE, unsettledMovements } from '#src/store/tables/settlement-matches.ts';
 import { noteCompared, readCoverage } from '#src/store/tables/settlement-progress.ts';
+import { inWords } from './find-differences.ts';
 import type { SettledAccount } from './settled-connection.ts';
 
 /**
@@ -36,7 +36,7 @@ async function findInAccount(
   for (let after: string | undefined = NIL_UUID; after !== undefined; ) {
     const page = await unsettledMovements(database, accountId, identity, { ...time, after });
     const found = page.map(({ id: subject, connectionId, paymentId, type, succeededAt, ...money }) => {
-      const detail = `no line settles the ${type} of ${formatMoney(money)} ${money.currency} of ${succeededAt.toISOString()}`;
+      const detail = `no line settles the ${type} of ${inWords(money)} of ${succeededAt.toISOString()}`;
       return { kind, subject, connectionId, paymentId, detail };
     });
     const subjects = found.map(({ subject }) => subject);

@@ -45,7 +45,7 @@ export function settledConnection(
   const definition = opened.catalogue.connections.find((one) => one.id === id);
   const connection = opened.connections.get(id);
   if (!definition || !connection) return 'no such connection';
-  const reports = CONNECTORS.find(({ name }) => name === definition.connector)?.settlement;
+  const reports = reportsOf(definition);
   if (!reports) return 'no reports';
   const { identity, accountCurrency: currency, settlementSource: source } = connection;
   const sameAccount = [...opened.connections].filter(([, other]) => other.identity === identity);
@@ -62,8 +62,13 @@ export function settledConnection(
 /** Returns the ids of the connections whose reports can be imported. */
 export function importableConnections(opened: SettledCatalogue): string[] {
   return opened.catalogue.connections
-    .map(({ id }) => id)
-    .filter((id) => typeof settledConnection(opened, id) === 'object');
+    .filter((one) => opened.connections.has(one.id) && reportsOf(one))
+    .map(({ id }) => id);
+}
+
+/** Returns how the reports of a connector are read; undefined if they cannot be imported. */
+function reportsOf({ connector }: SettledCatalogue['catalogue']['connections'][number]) {
+  return CONNECTORS.find(({ name }) => name === connector)?.settlement;
 }
 
 /** Finds an account at a provider by its identity; undefined if no connection points to it. */

@@ -2,7 +2,7 @@ import type { Database, Statement } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 import { addUp, IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
 import type { PaymentOutcome } from './outcome-of-payment.ts';
-import type { RecentTotal } from './replace-totals.ts';
+import { addTotals, type RecentTotal, type TotalCounts } from './replace-totals.ts';
 
 const NIGHT = {
   name: 'find_night_of_totals',
@@ -43,12 +43,7 @@ export type Total = {
   readonly methodType: string;
   readonly currency: string;
   readonly outcome: PaymentOutcome;
-  readonly payments: number;
-  readonly approvedMinorUnits: bigint;
-  readonly refunds: number;
-  readonly refundedMinorUnits: bigint;
-  readonly disputes: number;
-};
+} & TotalCounts;
 
 /** Whose totals a statement reads: of an account by the primary key, of all by the index on hours. */
 type Of = 'account' | 'all';
@@ -96,14 +91,7 @@ export async function sumTotals(
   return addUp(
     await readSums<Total>(database, SUMS, period, accountId),
     (one) => [one.part, one.connectionId, one.methodType, one.currency, one.outcome].join('\n'),
-    (a, b) => ({
-      ...a,
-      payments: a.payments + b.payments,
-      approvedMinorUnits: a.approvedMinorUnits + b.approvedMinorUnits,
-      refunds: a.refunds + b.refunds,
-      refundedMinorUnits: a.refundedMinorUnits + b.refundedMinorUnits,
-      disputes: a.disputes + b.disputes,
-    }),
+    addTotals,
   );
 }
 

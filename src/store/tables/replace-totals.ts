@@ -18,12 +18,28 @@ export type HourTotal = {
   readonly currency: string;
   readonly country: string;
   readonly outcome: PaymentOutcome;
+} & TotalCounts;
+
+/** The counts and sums of a total. */
+export type TotalCounts = {
   readonly payments: number;
   readonly approvedMinorUnits: bigint;
   readonly refunds: number;
   readonly refundedMinorUnits: bigint;
   readonly disputes: number;
 };
+
+/** Adds the counts and sums of two totals that are otherwise alike. */
+export function addTotals<T extends TotalCounts>(a: T, b: T): T {
+  return {
+    ...a,
+    payments: a.payments + b.payments,
+    approvedMinorUnits: a.approvedMinorUnits + b.approvedMinorUnits,
+    refunds: a.refunds + b.refunds,
+    refundedMinorUnits: a.refundedMinorUnits + b.refundedMinorUnits,
+    disputes: a.disputes + b.disputes,
+  };
+}
 
 /** A total of the payments that were created in an hour and have the same country, or were declined with the same code. */
 export type RecentTotal = {

@@ -21,6 +21,7 @@ export type MatchedRow = {
   readonly lineCurrency: string | undefined;
   readonly gross: bigint;
   readonly settlementCurrency: string;
+  /** By the provider's clock; undefined if the report does not say it for certain. */
   readonly occurredAt: Date | undefined;
 };
 
