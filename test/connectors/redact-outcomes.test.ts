@@ -5,7 +5,15 @@ import { redactOutcomes } from '#src/connectors/guards/redact-outcomes.ts';
 import { CARDS_ONLY } from '#src/connectors/port/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
-import { cardAttempt, lookUpOfOperation, operationOn, redirectAttempt, tokenAttempt } from './attempts.ts';
+import {
+  cardAttempt,
+  localAttempt,
+  lookUpOf,
+  lookUpOfOperation,
+  operationOn,
+  redirectAttempt,
+  tokenAttempt,
+} from './attempts.ts';
 
 const NUMBER = '4012888888881881';
 const ECHO = 'Approved 4012 8888 8888 1881 cvc 987';
@@ -113,6 +121,29 @@ it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://pro
     });
   },
 );
+
+describe('a redirect to a URL with a number of the provider that looks like a card number', () => {
+  const page = 'https://provider.example/pages/6D50153977753371';
+  const outcome: Outcome = { kind: 'awaits_payer', providerData: told, show: { page } };
+
+  it.each([
+    ['with a card', cardAttempt()],
+    ['without a card', redirectAttempt()],
+    ['with a local method', localAttempt({ type: 'PSE' })],
+  ])('is shown to the payer of an attempt %s', async (_how, attempt) => {
+    expect(await answering(outcome).pay(attempt)).toMatchObject({ kind: 'awaits_payer', show: { page } });
+  });
+
+  it('is shown after the look-up of an attempt without a card', async () => {
+    const found = await answering(outcome).lookUp?.(lookUpOf(redirectAttempt()));
+    expect(found).toMatchObject({ kind: 'awaits_payer', show: { page } });
+  });
+
+  it('is unknown after the look-up of an attempt by card, since the look-up does not have the card', async () => {
+    const found = await answering(outcome).lookUp?.(lookUpOf(cardAttempt()));
+    expect(found).toMatchObject({ kind: 'unknown', alarm: true });
+  });
+});
 
 it('a long redirect URL is not truncated', async () => {
   const redirectUrl = `https://provider.example/?data=${'Ab-'.repeat(600)}`;

@@ -14,7 +14,7 @@ import { createRedactor, type Redactor } from './redact-card-data.ts';
  */
 export function redactOutcomes(connection: ProviderConnection): ProviderConnection {
   const redacted = aroundCalls(connection, async (_name, argument, call) =>
-    redactOutcome(await call(), redactorFor(argument)),
+    redactOutcome(await call(), redactorFor(argument), !isCardLookUp(argument)),
   );
   const { readNotification } = connection;
   if (!readNotification) return redacted;
@@ -32,12 +32,17 @@ function redactorFor(argument: CallArgument | PaymentAttempt): Redactor {
   return method.by === 'wallet_token' ? createRedactor(undefined, method.token) : createRedactor();
 }
 
+/** Returns true for the look-up of a payment by card, whose card the call does not have. */
+function isCardLookUp(argument: CallArgument): boolean {
+  return 'of' in argument && argument.of.kind === 'CARD';
+}
+
 function redactReading(reading: NotificationReading): NotificationReading {
   if (reading.kind !== 'about') return reading;
   const redactor = createRedactor();
   const subjects = reading.subjects.map(({ signed, ...subject }) =>
     signed
-      ? { ...subject, signed: { ...signed, outcome: redactOutcome(signed.outcome, redactor) } }
+      ? { ...subject, signed: { ...signed, outcome: redactOutcome(signed.outcome, redactor, false) } }
       : subject,
   );
   return { ...reading, subjects };
@@ -48,15 +53,21 @@ const IDENTIFIERS: ReadonlySet<string> = new Set([
   ...['reference', 'providerPaymentId', 'networkTransactionId', 'enrolledToken'],
 ]);
 
-/** Returns the outcome without card data; a redirect to a URL that contains card data becomes `unknown`. */
-function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
+/**
+ * Returns the outcome without card data; a redirect to a URL that contains card data becomes `unknown`.
+ *
+ * @param isCardKnown true if the redactor has the card and token of the payment, if any. Then a URL may contain the
+ *   provider's own number that happens to look like another card's: without the URL, the payer could not pay.
+ */
+function redactOutcome(outcome: Outcome, redactor: Redactor, isCardKnown: boolean): Outcome {
   const shown = withEach(outcome, (name, value) => {
     if (name === 'providerData') return value && redactProviderData(value as ProviderData, redactor);
     if (name === 'card') return redactCard(value as ReportedCard, redactor);
     if (typeof value !== 'string') return value;
     return IDENTIFIERS.has(name) ? redactor.identifier(value) : redactor.text(value);
   });
-  if (redactor.isClean(payersPage(shown))) return shown;
+  const page = payersPage(shown);
+  if (isCardKnown ? redactor.identifier(page) === page : redactor.isClean(page)) return shown;
   const providerData = shown.kind === 'not_sent' ? undefined : shown.providerData;
   return alarmingOutcome("the provider's redirect contains card data", providerData);
 }

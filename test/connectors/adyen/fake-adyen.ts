@@ -366,6 +366,7 @@ function refusal(status: number, errorCode: string, message: string, errorType =
   return { status, body: { status, errorCode, message, errorType } };
 }
 
+/** Sixteen letters and digits, which never look like a card number: those are removed from what is shown. */
 function pspReference(): string {
-  return randomBytes(8).toString('hex').toUpperCase();
+  return `${randomBytes(4).toString('hex')}F${randomBytes(4).toString('hex').slice(1)}`.toUpperCase();
 }
