@@ -61,10 +61,12 @@ export type Frame = {
   /** Section of the navigation, such as `/payments`. */
   readonly section?: string;
   readonly content: Html;
+  /** Seconds after which a browser without scripts loads the page again; never by default. */
+  readonly reloadS?: number;
 };
 
 /** Renders a whole page. */
-export function framed({ title, session, section, content }: Frame): string {
+export function framed({ title, session, section, content, reloadS }: Frame): string {
   return htmlText(html`<!doctype html>
 <html lang="en">
 <head>
@@ -74,6 +76,7 @@ export function framed({ title, session, section, content }: Frame): string {
 <link rel="stylesheet" href="${addressOf('.css')}">
 <link rel="icon" href="${addressOf('.svg')}">
 <script src="${addressOf('.js')}" defer></script>
+${reloadS === undefined ? NOTHING : html`<noscript><meta http-equiv="refresh" content="${reloadS}"></noscript>`}
 </head>
 <body>
 <a class="skip" href="#content">Skip to content</a>

@@ -4,7 +4,6 @@ import { mayBeLarge } from '#src/api/body-limit.ts';
 import { SettlementFileError } from '#src/connectors/port/settlement-line.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { importSettlement } from '#src/settlement/import-settlement.ts';
-import { matchSettlement } from '#src/settlement/match-settlement.ts';
 import { settledConnection } from '#src/settlement/settled-connection.ts';
 import type { Release } from '#src/slots.ts';
 import { decideDifference } from '#src/store/tables/settlement-differences.ts';
@@ -22,6 +21,8 @@ export type ImportDeps = SettlementPageDeps & {
   /** Makes shutdown wait for the work. */
   readonly track: <T>(work: Promise<T>) => Promise<T>;
   readonly takeLarge: Admission['takeLarge'];
+  /** Makes the service match the lines of imported reports now, in the background. */
+  readonly wakeSettlement: () => void;
 };
 
 const NO_RELEASE: Release = () => {};
@@ -38,7 +39,10 @@ export function admitReport({ takeLarge }: ImportDeps, request: FastifyRequest):
   throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: RETRY_AFTER_S });
 }
 
-/** Imports an uploaded report, all of it or nothing, and finds the transactions of its lines, as the command does. */
+/**
+ * Imports an uploaded report, all of it or nothing, as the command does. The background work finds the transactions of its lines:
+ * here, or at another replica if this one ends.
+ */
 export async function importReport(deps: ImportDeps, visit: Visit): Promise<Reply> {
   const refuse = (text: string) =>
     settlementPage(deps, visit, notice('refused', `Nothing was imported: ${text}.`));
@@ -46,15 +50,13 @@ export async function importReport(deps: ImportDeps, visit: Visit): Promise<Repl
   if (!file) return refuse('choose a file');
   const found = settledConnection(deps.opened(), visit.form('connection'));
   if (typeof found === 'string') return refuse('choose a connection');
-  const { settled, account } = found;
+  const { settled } = found;
   const given = { name: file.name, open: () => piecesOf(file.pieces) };
-  const { database } = deps;
-  const work = importSettlement(database, settled, given, { actor: visit.actor }).then(async (imported) => {
-    await matchSettlement(database, account);
-    return imported;
-  });
   try {
-    const imported = await deps.track(work);
+    const imported = await deps.track(
+      importSettlement(deps.database, settled, given, { actor: visit.actor }),
+    );
+    deps.wakeSettlement();
     const before = imported === 'already imported';
     return {
       goTo: settlementAddress({}, before ? { did: 'again' } : { did: 'import', file: imported.fileId }),

@@ -1,4 +1,8 @@
-import { importableConnections, type SettledCatalogue } from '#src/settlement/settled-connection.ts';
+import {
+  importableConnections,
+  type SettledCatalogue,
+  settledAccount,
+} from '#src/settlement/settled-connection.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import {
   countDifferences,
@@ -6,7 +10,7 @@ import {
   listDifferences,
   type StoredDifference,
 } from '#src/store/tables/settlement-differences.ts';
-import { countResults, type ListedReport, listFiles } from '#src/store/tables/settlement-files.ts';
+import { countResults, type ListedReport, listFiles, readFile } from '#src/store/tables/settlement-files.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { differenceTable } from './difference-table.ts';
@@ -43,6 +47,10 @@ export async function openDifferences(database: Database): Promise<OpenDifferenc
 /** The page of what providers' reports say differently from the record, and of the imported reports. */
 export async function settlementPage(deps: SettlementPageDeps, visit: Visit, refused?: Html): Promise<Page> {
   const { database } = deps;
+  const imported = refused ? undefined : await importedFile(database, visit);
+  if (imported?.isMatchDue && settledAccount(deps.opened(), imported.connectionIdentity)) {
+    return matchingPage(database, imported);
+  }
   const filter = settlementFilter(visit);
   const before = visit.query('before');
   const connectionId = filter.connection || undefined;
@@ -57,7 +65,7 @@ export async function settlementPage(deps: SettlementPageDeps, visit: Visit, ref
   ]);
   const connections = importableConnections(deps.opened());
   const content = html`<div class="heading"><h1>Settlement</h1><p class="quiet">What providers’ reports say differently from the record. ${countText(open)} open.</p></div>
-${refused ?? (await doneNotice(database, visit, files))}
+${refused ?? (await doneNotice(database, visit, imported))}
 ${missingNodes(database).map((text) => notice('refused', text))}
 ${againstRecord > 0 ? alarm(againstRecord) : NOTHING}
 ${filterForm(filter, connections)}
@@ -89,19 +97,44 @@ const DONE: Readonly<Record<string, string>> = {
 async function doneNotice(
   database: Database,
   { query }: Visit,
-  files: readonly ListedReport[],
+  imported: ListedReport | undefined,
 ): Promise<Html> {
   const did = query('did');
-  const file = files.find(({ id }) => id === query('file'));
-  if (did === 'import' && file)
-    return notice('done', importedText(file, await countResults(database, file.id)));
+  if (imported) {
+    const results = await countResults(database, imported.id);
+    const of = (result: string) => count(results.get(result) ?? 0);
+    const found = `of the new lines, ${of('matched')} matched, ${of('unmatched')} of unknown payments, ${of('ambiguous')} ambiguous`;
+    return notice('done', `${importedText(imported)}; ${found}.`);
+  }
   const text = Object.hasOwn(DONE, did) ? DONE[did] : undefined;
   return text === undefined ? NOTHING : notice('done', text);
 }
 
-function importedText({ name, newLines, repeatedLines }: ListedReport, results: ReadonlyMap<string, number>) {
-  const of = (result: string) => count(results.get(result) ?? 0);
-  return `Imported ${shortened(name, 120)}: ${count(newLines)} new, ${count(repeatedLines)} repeated; of the new lines, ${of('matched')} matched, ${of('unmatched')} of unknown payments, ${of('ambiguous')} ambiguous.`;
+/** Returns the file that was just imported; undefined if the page is about none. */
+async function importedFile(database: Database, { query }: Visit) {
+  const id = query('file');
+  return query('did') === 'import' && isUuid(id) ? readFile(database, id) : undefined;
+}
+
+/** Seconds after which the page of a report that is being matched is loaded again. */
+const RELOAD_S = 2;
+
+/** The page of a report whose lines are being matched. It has no form that a reload could empty. */
+async function matchingPage(database: Database, imported: ListedReport): Promise<Page> {
+  const { againstRecord } = await openDifferences(database);
+  const content = html`<div class="heading"><h1>Settlement</h1></div>
+<div data-live="${RELOAD_S}">${againstRecord > 0 ? alarm(againstRecord) : NOTHING}
+<p class="notice done">${importedText(imported)}; ${matchingText(imported)} lines.</p></div>
+<p>The service goes on without this page, which shows the result as soon as it is there. <a href="${settlementAddress({})}">All reports and differences</a></p>`;
+  return { title: 'Settlement', section: '/settlement', content, reloadS: RELOAD_S };
+}
+
+function importedText({ name, newLines, repeatedLines }: ListedReport): string {
+  return `Imported ${shortened(name, 120)}: ${count(newLines)} new, ${count(repeatedLines)} repeated`;
+}
+
+function matchingText({ newLines, openLines }: ListedReport): string {
+  return `matching: ${count(newLines - openLines)} of ${count(newLines)}`;
 }
 
 function countText(n: number): string {
@@ -152,7 +185,7 @@ function fileTable(files: readonly ListedReport[], filter: SettlementFilter): Ht
   const older = last && settlementAddress(filter, { before: last.id });
   const rows = shown.map(
     (one) =>
-      html`<tr><td class="nowrap">${time(one.completedAt)}</td><th scope="row" class="long">${shortened(one.name, 120)}</th><td>${shortened(one.connectionId, 60)}</td><td>${count(one.newLines)} new ${one.newLines === 1 ? 'line' : 'lines'}${one.repeatedLines > 0 ? `, ${count(one.repeatedLines)} repeated` : ''}</td><td>${shortened(one.actor, 100)}</td></tr>`,
+      html`<tr><td class="nowrap">${time(one.completedAt)}</td><th scope="row" class="long">${shortened(one.name, 120)}</th><td>${shortened(one.connectionId, 60)}</td><td>${count(one.newLines)} new ${one.newLines === 1 ? 'line' : 'lines'}${one.repeatedLines > 0 ? `, ${count(one.repeatedLines)} repeated` : ''}${one.openLines > 0 ? `; ${matchingText(one)}` : ''}</td><td>${shortened(one.actor, 100)}</td></tr>`,
   );
   const table = html`<table class="lines"><thead><tr><th scope="col">Imported (UTC)</th><th scope="col">File</th><th scope="col">Connection</th><th scope="col">Lines</th><th scope="col">By</th></tr></thead><tbody>${rows}</tbody></table>`;
   return html`<section class="card scroll" tabindex="0"><h2>Imported reports</h2>${rows.length === 0 ? html`<p class="quiet">None yet.</p>` : table}</section>

@@ -29,6 +29,8 @@ export type Page = {
   readonly title: string;
   readonly section?: string;
   readonly content: Html;
+  /** Seconds after which a browser without scripts loads the page again; never by default. */
+  readonly reloadS?: number;
   /** HTTP status, 200 by default. */
   readonly status?: number;
 };

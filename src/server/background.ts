@@ -27,6 +27,8 @@ export type Background = {
   readonly wakeChecker: (handed: Handed) => void;
   /** Looks for due enrollment checks now. */
   readonly wakeEnrollments: () => void;
+  /** Matches the lines of settlement reports that are due now. */
+  readonly wakeSettlement: () => void;
   /** Counts open outcomes again, for example after a reload. */
   readonly lookAtOpenOutcomes: () => void;
   /** Stops all background work. Resolves when the work in progress has ended. */
@@ -55,16 +57,18 @@ export function createBackground(deps: BackgroundDeps): Background {
   let loops: readonly Loop[] = [];
   let checker: Checker | undefined;
   let enrollments: Loop | undefined;
+  let settlement: Loop | undefined;
   let openOutcomes: OpenOutcomesWatch | undefined;
   let webhooks: Webhooks | undefined;
 
   return {
     async start() {
       const { database, onSweepError: onError } = deps;
+      settlement = startSettlement(deps, { onError });
       loops = [
+        settlement,
         startAgeOut(database, { onError }),
         startTotals(database, { onError }),
-        startSettlement(deps, { onError }),
         startDailyFetches(deps, { onError }),
         watchClock(deps),
       ];
@@ -79,6 +83,7 @@ export function createBackground(deps: BackgroundDeps): Background {
     wakeWebhook: (webhook) => webhooks?.wake(webhook),
     wakeChecker: (handed) => checker?.wake(handed),
     wakeEnrollments: () => enrollments?.wake(),
+    wakeSettlement: () => settlement?.wake(),
     lookAtOpenOutcomes: () => void openOutcomes?.look(),
     async stop() {
       await Promise.all(loops.map((loop) => loop.stop()));

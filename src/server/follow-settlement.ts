@@ -1,4 +1,4 @@
-import { type Loop, repeat } from '#src/repeat.ts';
+import { AGAIN, type Loop, type Rest, repeat } from '#src/repeat.ts';
 import { ALARMING, compareAlarming } from '#src/settlement/compare-settlement.ts';
 import { matchSettlement } from '#src/settlement/match-settlement.ts';
 import { type SettledCatalogue, settledAccount } from '#src/settlement/settled-connection.ts';
@@ -19,7 +19,7 @@ export type SettlementDeps = {
 };
 
 /**
- * Starts to continue, once a minute, the matching of imported reports that was interrupted, and to raise the alarms that
+ * Starts to match, once a minute or when woken, imported reports that nobody matches, and to raise the alarms that
  * matching found, here or in a command. Without either, it reads a row for each account at a provider.
  */
 export function startSettlement(
@@ -29,15 +29,33 @@ export function startSettlement(
   return repeat((stop) => followSettlement(deps, stop), { intervalMs: INTERVAL_MS, onError });
 }
 
-/** Does once what is due. */
-export async function followSettlement(deps: SettlementDeps, stop?: AbortSignal): Promise<void> {
+/**
+ * Does once what is due, account by account; a failure at one keeps no other waiting. Alarms are raised after each
+ * few thousand lines, so a long report delays none.
+ *
+ * @returns AGAIN if it matched lines: more may have been imported meanwhile.
+ * @throws the first failure, after the rest is done.
+ */
+export async function followSettlement(deps: SettlementDeps, stop?: AbortSignal): Promise<Rest | undefined> {
   const { database } = deps;
+  const options = { onLines: () => raiseDue(deps), ...(stop && { stop }) };
+  const failures: unknown[] = [];
+  let hasMatched = false;
   for (const { identity, isMatchDue } of await dueSettlement(database)) {
     const account = settledAccount(deps.openedCatalogue(), identity);
-    if (isMatchDue && account) await matchSettlement(database, account, { ...(stop && { stop }) });
-    if (stop?.aborted) return;
+    if (!isMatchDue || !account) continue;
+    await matchSettlement(database, account, options).catch((error) => failures.push(error));
+    if (stop?.aborted) return undefined;
+    hasMatched = true;
   }
-  // Matching may have found more.
+  await raiseDue(deps);
+  if (failures.length > 0) throw failures[0];
+  return hasMatched ? AGAIN : undefined;
+}
+
+/** Raises the alarms that are due at all accounts. */
+async function raiseDue(deps: SettlementDeps): Promise<void> {
+  const { database } = deps;
   for (const { identity, alarms } of await dueSettlement(database)) {
     if (alarms === undefined) continue;
     const account = settledAccount(deps.openedCatalogue(), identity);

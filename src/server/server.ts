@@ -233,6 +233,7 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
       inFlight,
       sendExport,
       takeLarge: routed.admission.takeLarge,
+      wakeSettlement: background.wakeSettlement,
       ...share,
     };
     mountDashboard(app, dashboardDeps(config, given));
@@ -316,7 +317,13 @@ export async function listen(app: FastifyInstance, { host, port, tls }: Config):
 /** Dependencies that the caller provides; the others follow from them. */
 type Given = Pick<
   DashboardDeps,
-  'webhooks' | 'configuration' | 'operators' | 'sendExport' | 'takeLarge' | keyof AddressShare
+  | 'webhooks'
+  | 'configuration'
+  | 'operators'
+  | 'sendExport'
+  | 'takeLarge'
+  | 'wakeSettlement'
+  | keyof AddressShare
 > & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;

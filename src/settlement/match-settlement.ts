@@ -32,6 +32,8 @@ export type MatchCounts = {
   none_expected: number;
 };
 
+type MatchOptions = { readonly stop?: AbortSignal; readonly onLines?: () => Promise<void> };
+
 /** Number of lines of unknown payments, the newest, that each import searches again. */
 const SEARCHED_AGAIN = 10_000;
 
@@ -42,13 +44,14 @@ const SEARCHED_AGAIN = 10_000;
  *
  * @param options.again number of lines of unknown payments to search again at the most.
  * @param options.stop ends the work after the current lines; another run continues it.
+ * @param options.onLines called after some lines are matched and compared; the next lines wait for it.
  */
 export async function matchSettlement(
   database: Database,
   account: SettledAccount,
-  options: { readonly again?: number; readonly stop?: AbortSignal } = {},
+  options: MatchOptions & { readonly again?: number } = {},
 ): Promise<MatchCounts> {
-  const { again = SEARCHED_AGAIN, stop } = options;
+  const { again = SEARCHED_AGAIN, stop, onLines } = options;
   const counts: MatchCounts = { matched: 0, unmatched: 0, ambiguous: 0, none_expected: 0 };
   const imports = await leaseMatching(database, account.identity);
   for (const fileId of await unmatchedFiles(database, account.identity)) {
@@ -58,9 +61,10 @@ export async function matchSettlement(
       if (lines.length === 0) break;
       for (const { transaction } of await match(database, account, lines))
         counts[typeof transaction === 'string' ? transaction : 'matched'] += 1;
+      await onLines?.();
     }
   }
-  counts.matched += await matchAgain(database, account, again, stop);
+  counts.matched += await matchAgain(database, account, again, options);
   if (stop?.aborted) return counts;
   await compareAlarming(database, account);
   await findMissing(database, account);
@@ -93,7 +97,7 @@ async function matchAgain(
   database: Database,
   account: SettledAccount,
   limit: number,
-  stop: AbortSignal | undefined,
+  { stop, onLines }: MatchOptions,
 ): Promise<number> {
   const open = await openSubjects(database, account.identity, ['unknown_line', 'ambiguous_line'], limit);
   let found = 0;
@@ -102,6 +106,7 @@ async function matchAgain(
     const lines = await linesByKey(database, account.identity, keys);
     const results = await match(database, account, lines);
     found += results.filter(({ transaction }) => typeof transaction !== 'string').length;
+    await onLines?.();
   }
   return found;
 }

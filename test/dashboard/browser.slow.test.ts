@@ -25,7 +25,13 @@ import { openTestDatabase } from '../support/database.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import type { InPage } from '../support/payer.ts';
 import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
-import { payoutLine, reportLine, sandboxReport, uploadReport } from '../support/settlement-reports.ts';
+import {
+  payoutLine,
+  reportLine,
+  sandboxReport,
+  sendReport,
+  uploadReport,
+} from '../support/settlement-reports.ts';
 import { type Site, startSite } from '../support/site.ts';
 
 let browser: Browser;
@@ -276,7 +282,8 @@ describe('a report in the browser', () => {
       const [chooser] = await Promise.all([page.waitForFileChooser(), page.click('#report')]);
       await chooser.accept([report]);
       await press(page, 'Import');
-      expect(await page.$eval('[role=status]', (one) => one.textContent)).toContain(
+      const done = await page.waitForSelector("xpath/.//p[contains(., 'of the new lines, 0 matched')]");
+      expect(await done?.evaluate((one) => one.textContent)).toContain(
         'Imported of-a-browser.csv: 1 new, 0 repeated',
       );
       const row = "xpath/.//tr[contains(., 'ch_of_a_browser')]";
@@ -292,6 +299,26 @@ describe('a report in the browser', () => {
     });
     rmSync(directory, { recursive: true });
   });
+
+  it.each([true, false])(
+    'the page of a report follows the matching of its lines (scripts: %s)',
+    async (hasScripts) => {
+      await fresh(async (page) => {
+        await enter(page, server, SANDBOX_OPERATOR_KEY);
+        await page.setJavaScriptEnabled(hasScripts);
+        await tables.query('BEGIN');
+        await tables.query('LOCK TABLE settlement_difference IN EXCLUSIVE MODE');
+        const { headers } = await sendReport(server, operator, sandboxReport(reportLine('', { payout: '' })));
+        await page.goto(server.url + headers.get('location'));
+        const text = () => page.$eval('main', (main) => main.textContent);
+        expect(await text()).toContain('1 new, 0 repeated; matching: 0 of 1 lines.');
+        await tables.query('COMMIT');
+        await page.waitForSelector("xpath/.//p[contains(., 'of the new lines, 0 matched, 1 of unknown')]");
+        expect(await text()).not.toContain('matching: ');
+        expect(await page.$$('form.card')).not.toEqual([]);
+      });
+    },
+  );
 });
 
 it('axe finds no fault on any page, in light and dark, on a desktop and on a phone', async () => {

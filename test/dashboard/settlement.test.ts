@@ -4,7 +4,14 @@ import { SANDBOX_OPERATOR_KEY, SANDBOX_OPERATOR_READ_KEY } from '#src/config.ts'
 import { type Merchant, merchantOne, type Operator, pathOf, signIn } from '../support/dashboard.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { payoutLine, reportLine, sandboxReport, uploadReport } from '../support/settlement-reports.ts';
+import {
+  pageAfter,
+  payoutLine,
+  reportLine,
+  sandboxReport,
+  sendReport,
+  uploadReport,
+} from '../support/settlement-reports.ts';
 
 onService();
 
@@ -55,6 +62,52 @@ describe('the upload of a report', () => {
     expect(audited).toEqual([
       { actor: expect.stringMatching(/^operator-.* from 127\.0\.0\.1$/), subject: 'september.csv' },
     ]);
+  });
+
+  it('the page comes as soon as the lines are stored, and says how many are matched until all are', async () => {
+    const { transaction } = await pay();
+    await tables.query('BEGIN');
+    await tables.query('LOCK TABLE settlement_match IN EXCLUSIVE MODE');
+    const response = await sendReport(
+      server,
+      operator,
+      sandboxReport(reportLine(transaction), payoutLine('-9.50')),
+    );
+    const page = await pageAfter(response, reader.get);
+    expect(page).toContain('Imported september.csv: 2 new, 0 repeated; matching: 0 of 2 lines.');
+    expect(page).toMatch(/<noscript><meta http-equiv="refresh" content="2">.*<div data-live="2">/s);
+    expect(page).not.toContain('<form class="card');
+    const whole = await textOf('/settlement', reader);
+    expect(whole).toContain('2 new lines; matching: 0 of 2</td>');
+    expect(whole).not.toContain('http-equiv="refresh"');
+    await tables.query('COMMIT');
+    await expect
+      .poll(() => pageAfter(response, reader.get))
+      .toContain('2 new, 0 repeated; of the new lines, 1 matched');
+    expect(await textOf('/settlement', reader)).not.toContain('matching: ');
+  });
+
+  it('reports of two connections that arrive at once are both matched, and two of one connection never mix', async () => {
+    const { transaction } = await pay();
+    const [one, two] = await Promise.all([
+      uploadReport(server, operator, sandboxReport(reportLine(transaction))),
+      uploadReport(server, operator, sandboxReport(reportLine(''), reportLine('')), {
+        connection: 'sandbox-two',
+      }),
+    ]);
+    expect(await followed(one)).toContain('1 new, 0 repeated; of the new lines, 1 matched');
+    expect(await followed(two)).toContain(
+      '2 new, 0 repeated; of the new lines, 0 matched, 2 of unknown payments',
+    );
+    const both = await Promise.all(
+      [1, 2].map(() => uploadReport(server, operator, sandboxReport(reportLine(''), reportLine('')))),
+    );
+    const imported = both.filter(({ status }) => status === 303);
+    expect(imported.length).toBeGreaterThan(0);
+    for (const { status } of both) expect([303, 400]).toContain(status);
+    for (const response of imported)
+      expect(await followed(response)).toContain('2 new, 0 repeated; of the new lines, 0 matched, 2 of');
+    expect(await lines()).toHaveLength(3 + 2 * imported.length);
   });
 
   it.each([

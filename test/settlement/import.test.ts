@@ -390,6 +390,36 @@ it('a matching that is stopped is continued, and an import that ends meanwhile i
   expect(await matches()).toHaveLength(2);
 });
 
+it('the alarm of a line is raised before the next lines are matched, and a failure at one account keeps no other waiting', async () => {
+  await tables.query("UPDATE transaction SET status = 'DECLINED'");
+  await importSettlement(database, { ...CONNECTION, id: 't', identity: 'stripe 2' }, file(charge(5)), {
+    actor: 'Ada',
+  });
+  await importRows(charge(1));
+  await importRows(charge(2));
+  const matchedAtAlarm: Promise<number>[] = [];
+  const matched = async () => (await stored()).filter((line) => line.endsWith(' matched')).length;
+  const query: Database['query'] = async (statement, values) => {
+    const { name } = statement as { name?: string };
+    if (name === 'lease_settlement_progress' && values?.[1] === 'stripe 2') throw new Error('broken');
+    return database.query(statement, values);
+  };
+  const following = followSettlement({
+    database: { ...database, query },
+    openedCatalogue: () => ({
+      catalogue: { connections: ['s', 't'].map((one) => ({ id: one, connector: 'stripe' })) },
+      connections: new Map([
+        ['s', { identity: 'stripe 1' }],
+        ['t', { identity: 'stripe 2' }],
+      ]),
+    }),
+    onSettlementAlarm: () => void matchedAtAlarm.push(matched()),
+  });
+  await expect(following).rejects.toThrow('broken');
+  expect(await Promise.all(matchedAtAlarm)).toEqual([1, 2]);
+  expect(await stored()).toEqual(['txn_1 matched', 'txn_2 matched', 'txn_5 null']);
+});
+
 it('a payment that a command found to be settled against the record raises its alarm once, at one replica', async () => {
   await tables.query("UPDATE transaction SET status = 'DECLINED' WHERE id = $1", [id(1)]);
   await importRows(charge(1), charge(2));

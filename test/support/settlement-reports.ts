@@ -1,3 +1,4 @@
+import { expect, vi } from 'vitest';
 import { csv } from '../connectors/settlement/read-lines.ts';
 import type { Operator } from './dashboard.ts';
 import type { TestServer } from './server.ts';
@@ -42,9 +43,25 @@ export function sandboxReport(...rows: readonly Readonly<Record<string, string>>
   return csv(COLUMNS, rows);
 }
 
+/** Uploads a report on the dashboard, and waits until its lines are matched. @param fields other fields of the form. */
+export async function uploadReport(...given: Parameters<typeof sendReport>): Promise<Response> {
+  const response = await sendReport(...given);
+  const [, { get }] = given;
+  await vi.waitFor(async () => expect(await pageAfter(response, get)).not.toContain('matching: '), {
+    timeout: 20_000,
+  });
+  return response;
+}
+
+/** Returns the page to which a form redirects, as a browser without scripts shows it; '' without a redirect. */
+export async function pageAfter(response: Response, get: Operator['get']): Promise<string> {
+  const location = response.headers.get('location') ?? '';
+  return location === '' ? '' : (await get(location.replace('/dashboard', ''))).text();
+}
+
 /** Uploads a report on the dashboard. @param fields other fields of the form. */
-export async function uploadReport(
-  server: TestServer,
+export async function sendReport(
+  server: Pick<TestServer, 'url'>,
   { cookie, get }: Operator,
   report: string | Uint8Array<ArrayBuffer>,
   { name = 'september.csv', headers = {}, ...fields }: Record<string, unknown> = {},

@@ -1,8 +1,9 @@
 // Enhances the pages, which also work without it.
 
-const REFRESH_MS = 5_000;
+const live = document.querySelector('[data-live]');
+const REFRESH_MS = Number(live?.dataset.live || 5) * 1_000;
 
-/** Refreshes the live part of a page while it is visible. */
+/** Refreshes the live part of a page while it is visible. Once there is none any more, loads the page. */
 async function refresh() {
   const before = document.querySelector('[data-live]');
   if (!before || document.hidden || before.contains(document.activeElement)) return;
@@ -17,10 +18,11 @@ async function refresh() {
   if (!response.ok) throw new Error('not refreshed');
   const next = new DOMParser().parseFromString(await response.text(), 'text/html');
   const after = next.querySelector('[data-live]');
-  if (after) before.replaceWith(document.adoptNode(after));
+  if (!after) return location.reload();
+  before.replaceWith(document.adoptNode(after));
 }
 
-if (document.querySelector('[data-live]')) {
+if (live) {
   const sayStale = () => document.querySelector('[data-live]').classList.add('stale');
   setInterval(() => refresh().catch(sayStale), REFRESH_MS);
 }

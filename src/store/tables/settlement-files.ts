@@ -215,14 +215,18 @@ export type ListedReport = Omit<NewSettlementFile, 'sha256'> & {
   readonly newLines: number;
   readonly repeatedLines: number;
   readonly completedAt: Date;
+  /** New lines whose transactions have not been searched yet. */
+  readonly openLines: number;
 };
 
+const LISTED = `id, connection_id AS "connectionId", connection_identity AS "connectionIdentity", name, bytes, actor,
+      new_lines AS "newLines", repeated_lines AS "repeatedLines", completed_at AS "completedAt", (
+        SELECT count(*)::integer FROM settlement_line l WHERE l.account_id = $1 AND l.file_id = f.id AND l.result IS NULL
+      ) AS "openLines"`;
 const LIST = {
   name: 'list_settlement_files',
   text: `
-    SELECT id, connection_id AS "connectionId", connection_identity AS "connectionIdentity", name, bytes, actor,
-      new_lines AS "newLines", repeated_lines AS "repeatedLines", completed_at AS "completedAt"
-    FROM settlement_file
+    SELECT ${LISTED} FROM settlement_file f
     WHERE account_id = $1 AND completed_at IS NOT NULL AND ($2::text IS NULL OR connection_id = $2)
       AND ($3::uuid IS NULL OR id < $3)
     ORDER BY id DESC LIMIT $4::integer`,
@@ -241,6 +245,28 @@ export async function listFiles(
 ): Promise<ListedReport[]> {
   const values = [NIL_UUID, filter.connectionId ?? null, filter.before ?? null, limit];
   return (await database.query<ListedReport>(LIST, values)).rows;
+}
+
+const READ = {
+  name: 'read_settlement_file',
+  text: `
+    SELECT ${LISTED}, EXISTS (
+        SELECT 1 FROM settlement_progress p
+        WHERE p.account_id = $1 AND p.connection_identity = f.connection_identity AND p.imports > p.matched_imports
+      ) AS "isMatchDue"
+    FROM settlement_file f WHERE account_id = $1 AND id = $2 AND completed_at IS NOT NULL`,
+};
+
+/**
+ * Reads an imported file; undefined if there is none. `isMatchDue` is true until all work on the imports of its account at the
+ * provider is done.
+ */
+export async function readFile(
+  database: Database,
+  id: string,
+): Promise<(ListedReport & { readonly isMatchDue: boolean }) | undefined> {
+  const values = [NIL_UUID, id];
+  return (await database.query<ListedReport & { isMatchDue: boolean }>(READ, values)).rows[0];
 }
 
 const RESULTS = {
