@@ -1,5 +1,5 @@
 import type { SendExport } from '#src/api/send-export.ts';
-import { EXPORT_KINDS, type ExportKind, readExportRequest } from '#src/exports/export-request.ts';
+import { EXPORT_KINDS, type ExportKind, FILTERS, readExportRequest } from '#src/exports/export-request.ts';
 import { CURRENCIES } from '#src/money.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { listAccountNames } from '#src/store/tables/accounts.ts';
@@ -86,12 +86,37 @@ ${field('card_last_four', 'Card’s last four', NOTHING)}
 ${field('brand', 'Brand', NOTHING)}
 ${field('country', 'Country', NOTHING)}
 ${field('customer_id', 'Customer', NOTHING)}
-${field('status', 'Status (transactions, payments)', NOTHING)}
 <div><label for="separator">For spreadsheets</label><select id="separator" name="separator">${option('', 'Comma, 12.50', given('separator'))}${option('semicolon', 'Semicolon, 12,50', given('separator'))}</select></div>
 <div><label for="bom">Byte-order mark</label><select id="bom" name="bom">${option('', 'No', given('bom'))}${option('true', 'Yes, for Excel', given('bom'))}</select></div>
 ${visit.session.role === 'operate' ? html`<div><label for="include">Payers’ personal data</label><select id="include" name="include">${option('', 'No', '')}${option('payer', 'Include', '')}</select></div>` : NOTHING}
+${filtersOfSomeFiles(given)}
 <div class="whole row">${EXPORT_KINDS.map((kind) => html`<button formaction="${DASHBOARD}/export/${kind}.csv" title="${FILES[kind]}">${kind}</button>`)}</div>
 </form>`;
+}
+
+/** Columns whose filters have a place in the form. */
+const PLACED: ReadonlySet<string> = new Set([
+  ...(['currency', 'payment_method_type', 'connection_id', 'merchant_order_id', 'card_last_four'] as const),
+  ...(['brand', 'country', 'customer_id'] as const),
+]);
+
+/** The filters that only some files have, which the files' names follow. A file without a given one is refused. */
+function filtersOfSomeFiles(given: Visit['query']): Html {
+  const all = EXPORT_KINDS.flatMap((kind) =>
+    Object.entries(FILTERS[kind]).map(([name, values]) => ({ kind, name, values })),
+  );
+  const others = [...Map.groupBy(all, ({ name }) => name)].filter(([name]) => !PLACED.has(name));
+  const fields = others.map(([name, of]) => {
+    const label = `${name.charAt(0).toUpperCase()}${name.slice(1).replaceAll('_', ' ')} (${of.map(({ kind }) => kind).join(', ')})`;
+    const values = new Set(of.flatMap((one) => [...(one.values ?? [])]));
+    const input =
+      values.size === 0
+        ? html`<input id="${name}" name="${name}" value="${given(name)}" maxlength="255" autocomplete="off">`
+        : html`<select id="${name}" name="${name}">${option('', 'All', given(name))}${[...values].sort().map((value) => option(value, value.replaceAll('_', ' '), given(name)))}</select>`;
+    return html`<div><label for="${name}">${label}</label>${input}</div>`;
+  });
+  const isOpen = others.some(([name]) => given(name) !== '');
+  return html`<details class="whole more"${isOpen ? html` open` : NOTHING}><summary>Filters of single files</summary><div class="filters">${fields}</div></details>`;
 }
 
 function lastMonth(): string {

@@ -152,11 +152,21 @@ function filterForm(filter: SettlementFilter, connections: readonly string[]): H
 <div><label for="connection">Connection</label><select id="connection" name="connection">${option('', 'All', filter.connection)}${known.map((id) => option(id, shortened(id, 60), filter.connection))}</select></div>
 <div><label for="kind">Difference</label><select id="kind" name="kind">${option('', 'All', filter.kind)}${DIFFERENCE_KINDS.map((kind) => option(kind, kind.replaceAll('_', ' '), filter.kind))}</select></div>
 <div><label for="state">State</label><select id="state" name="state">${STATES.map(([value, name]) => option(value, name, filter.state))}</select></div>
-<div class="row"><button>Show</button><a class="button quiet" href="${exportAddress(filter)}">Export</a></div></form>`;
+<div class="row"><button>Show</button><a class="button quiet" href="${exportAddress(filter)}">Export these</a></div></form>`;
 }
 
-/** Returns the URL of the form that exports the lines and the differences of a connection. */
-function exportAddress({ connection }: SettlementFilter): string {
+/** Returns the URL of the form that exports the differences of a filter. */
+function exportAddress({ connection, kind, state }: SettlementFilter): string {
+  const filters = {
+    ...(connection !== '' && { connection_id: connection }),
+    ...(kind !== '' && { difference_kind: kind }),
+    difference_status: state === '' ? 'OPEN' : 'RESOLVED',
+  };
+  return `${DASHBOARD}/export?${new URLSearchParams(filters)}`;
+}
+
+/** Returns the URL of the form that exports the lines of a connection's reports. */
+function exportLinesAddress({ connection }: SettlementFilter): string {
   return `${DASHBOARD}/export${connection === '' ? '' : `?${new URLSearchParams({ connection_id: connection })}`}`;
 }
 
@@ -188,6 +198,6 @@ function fileTable(files: readonly ListedReport[], filter: SettlementFilter): Ht
       html`<tr><td class="nowrap">${time(one.completedAt)}</td><th scope="row" class="long">${shortened(one.name, 120)}</th><td>${shortened(one.connectionId, 60)}</td><td>${count(one.newLines)} new ${one.newLines === 1 ? 'line' : 'lines'}${one.repeatedLines > 0 ? `, ${count(one.repeatedLines)} repeated` : ''}${one.openLines > 0 ? `; ${matchingText(one)}` : ''}</td><td>${shortened(one.actor, 100)}</td></tr>`,
   );
   const table = html`<table class="lines"><thead><tr><th scope="col">Imported (UTC)</th><th scope="col">File</th><th scope="col">Connection</th><th scope="col">Lines</th><th scope="col">By</th></tr></thead><tbody>${rows}</tbody></table>`;
-  return html`<section class="card scroll" tabindex="0"><h2>Imported reports</h2>${rows.length === 0 ? html`<p class="quiet">None yet.</p>` : table}</section>
+  return html`<section class="card scroll" tabindex="0"><h2>Imported reports</h2>${rows.length === 0 ? html`<p class="quiet">None yet.</p>` : html`${table}<p><a class="button quiet" href="${exportLinesAddress(filter)}">Export their lines</a></p>`}</section>
 ${older ? html`<nav class="pages" aria-label="Pages"><a class="button quiet" href="${older}">Older reports</a></nav>` : NOTHING}`;
 }

@@ -48,36 +48,37 @@ const MOVEMENT_TYPES = new Set([
 ]);
 
 /** The columns that a file can be filtered by, each with its values; undefined for any text. */
-const FILTERS: Readonly<Record<ExportKind, Readonly<Record<string, ReadonlySet<string> | undefined>>>> =
-  (() => {
-    const currency = CURRENCIES;
-    const ofPayment = {
-      ...{ merchant_order_id: undefined, payment_method_type: undefined, brand: undefined },
-      ...{ card_last_four: undefined, country: undefined, customer_id: undefined, connection_id: undefined },
-    };
-    const status = namesOf(Transaction_Status);
-    return {
-      movements: { currency, ...ofPayment, type: MOVEMENT_TYPES },
-      transactions: { currency, ...ofPayment, type: namesOf(Transaction_Type), status },
-      payments: { currency, ...ofPayment, status: namesOf(Payment_Status) },
-      disputes: {
-        currency,
-        ...ofPayment,
-        dispute_status: namesOf(Dispute_Status),
-        dispute_stage: namesOf(Dispute_Stage),
-      },
-      settlement: {
-        ...{ currency, settlement_currency: CURRENCIES, ...ofPayment, payout_reference: undefined },
-        settlement_kind: new Set<string>(SETTLEMENT_KINDS),
-        settlement_result: new Set(['matched', 'unmatched', 'ambiguous', 'none_expected']),
-      },
-      differences: {
-        ...ofPayment,
-        difference_kind: new Set<string>(DIFFERENCE_KINDS),
-        difference_status: new Set<string>(DIFFERENCE_STATUSES),
-      },
-    };
-  })();
+export const FILTERS: Readonly<
+  Record<ExportKind, Readonly<Record<string, ReadonlySet<string> | undefined>>>
+> = (() => {
+  const currency = CURRENCIES;
+  const ofPayment = {
+    ...{ merchant_order_id: undefined, payment_method_type: undefined, brand: undefined },
+    ...{ card_last_four: undefined, country: undefined, customer_id: undefined, connection_id: undefined },
+  };
+  const status = namesOf(Transaction_Status);
+  return {
+    movements: { currency, ...ofPayment, type: MOVEMENT_TYPES },
+    transactions: { currency, ...ofPayment, type: namesOf(Transaction_Type), status },
+    payments: { currency, ...ofPayment, status: namesOf(Payment_Status) },
+    disputes: {
+      currency,
+      ...ofPayment,
+      dispute_status: namesOf(Dispute_Status),
+      dispute_stage: namesOf(Dispute_Stage),
+    },
+    settlement: {
+      ...{ currency, settlement_currency: CURRENCIES, ...ofPayment, payout_reference: undefined },
+      settlement_kind: new Set<string>(SETTLEMENT_KINDS),
+      settlement_result: new Set(['matched', 'unmatched', 'ambiguous', 'none_expected']),
+    },
+    differences: {
+      ...ofPayment,
+      difference_kind: new Set<string>(DIFFERENCE_KINDS),
+      difference_status: new Set<string>(DIFFERENCE_STATUSES),
+    },
+  };
+})();
 
 const BOOLEAN = new Set(['true', 'false']);
 const OPTIONS: Readonly<Record<string, ReadonlySet<string> | undefined>> = {

@@ -341,6 +341,7 @@ it('axe finds no fault on any page, in light and dark, on a desktop and on a pho
         pathOf(pix),
         webhookPath,
         ...settlement,
+        '/export?difference_kind=late',
         '/payments?text=nothing',
         '/payments?page=wrong',
         '/payments/x/y',

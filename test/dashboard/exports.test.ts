@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
+import { EXPORT_KINDS, FILTERS } from '#src/exports/export-request.ts';
 import { merchantOne, type Operator, signIn } from '../support/dashboard.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -87,6 +88,22 @@ describe('the exports of the dashboard', () => {
         expect.stringMatching(new RegExp(`value="${value}"( selected|[^>]*>)`)),
       ]);
     }
+  });
+
+  it.each(EXPORT_KINDS)('the form has a field for every filter of %s.csv, which takes it', async (kind) => {
+    const query: Record<string, string> = { month: '2026-09' };
+    for (const [name, values] of Object.entries(FILTERS[kind])) {
+      query[name] = values?.values().next().value ?? (name === 'customer_id' ? ACCOUNT_ONE : 'CARD');
+    }
+    const form = await (await operator.get(`/export?${new URLSearchParams(query)}`)).text();
+    for (const [name, value] of Object.entries(query)) {
+      const field = new RegExp(
+        `<label for="${name}">[^<]+</label><(input|select) id="${name}" name="${name}"[^]*?</div>`,
+      );
+      expect(field.exec(form)?.[0]).toMatch(new RegExp(`value="${value}"( selected|[^>]*>)`));
+    }
+    const file = await operator.get(`/export/${kind}.csv?${new URLSearchParams(query)}`);
+    expect([file.status, readCsv(await file.text())]).toEqual([200, []]);
   });
 
   it('the form proposes the month that is over, and a search that no file can have leads nowhere', async () => {

@@ -4,6 +4,7 @@ import { SANDBOX_OPERATOR_KEY, SANDBOX_OPERATOR_READ_KEY } from '#src/config.ts'
 import { type Merchant, merchantOne, type Operator, pathOf, signIn } from '../support/dashboard.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { readCsv } from '../support/read-csv.ts';
 import {
   pageAfter,
   payoutLine,
@@ -238,6 +239,14 @@ describe('the page of the differences', () => {
     expect(only).toContain('ch_unknown');
     expect(only).not.toContain('9.00 USD settled');
     expect(only).toContain('href="/dashboard/export?connection_id=sandbox-one"');
+    const these = /href="\/dashboard(\/export\?[^"]+)">Export these/.exec(only)?.[1] ?? '';
+    const form = await textOf(these);
+    for (const value of ['unknown_line', 'OPEN'])
+      expect(form).toContain(`<option value="${value}" selected>`);
+    expect(form).toContain('name="connection_id" value="sandbox-one"');
+    await tables.query("UPDATE settlement_difference SET opened_at = '2026-09-15T12:00:00Z'");
+    const file = await textOf(`${these.replace('?', '/differences.csv?')}&month=2026-09`);
+    expect(readCsv(file)).toMatchObject([{ difference_kind: 'unknown_line', difference_status: 'OPEN' }]);
     for (const none of ['connection=sandbox-two', 'kind=duplicate', 'state=resolved']) {
       expect(await textOf(`/settlement?${none}`)).toMatch(/No (open|resolved) difference/);
       expect(await textOf(`/settlement?${none}`)).not.toContain('ch_unknown');
