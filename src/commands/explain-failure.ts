@@ -5,6 +5,7 @@ import { ConfigError } from '#src/config.ts';
 import { SettlementFileError } from '#src/connectors/port/settlement-line.ts';
 import { SettlementFetchError } from '#src/connectors/port/settlement-source.ts';
 import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import {
   DatabaseUnavailableError,
   hasSqlState,
@@ -49,6 +50,7 @@ const IN_THEIR_OWN_WORDS = [
   PoolerError,
   SettlementFetchError,
   SettlementFileError,
+  ServiceError,
 ];
 
 /** Explains why the operating system refused to listen. */

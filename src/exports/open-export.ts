@@ -1,6 +1,6 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { invalidField } from '#src/service-error.ts';
+import { invalidField, ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
 import { findAccount } from '#src/store/tables/accounts.ts';
@@ -22,6 +22,7 @@ import {
   type ExportedMatch,
   readDifferences,
   readMatches,
+  readMatching,
   readUnmatchedLines,
   withLines,
 } from '#src/store/tables/exported-settlement.ts';
@@ -47,7 +48,11 @@ import { DIFFERENCE_COLUMNS, SETTLEMENT_COLUMNS } from './settlement-columns.ts'
 export type OpenExport = {
   /** Names the file by its period and zone, such as `movements-2026-09-01-2026-10-01-UTC.csv`. */
   readonly fileName: string;
-  /** Pieces of whole lines, of PIECE_CHARS and a line at most. A page is read only when the pieces before it are taken. */
+  /**
+   * Pieces of whole lines, of PIECE_CHARS and a line at most. A page is read only when the pieces before it are taken.
+   *
+   * @throws ServiceError SERVICE_UNAVAILABLE, before the last piece, if lines have moved between accounts meanwhile.
+   */
   readonly pieces: () => AsyncGenerator<string, void>;
   /** Counts the pieces so far. */
   readonly tally: Tally;
@@ -122,6 +127,8 @@ type Source<Read, Row> = {
   readonly summed?: string;
   /** true if rows may be of no account. */
   readonly hasNone?: boolean;
+  /** true if the matching of reports moves rows from no account to others. */
+  readonly areMoved?: boolean;
 };
 
 /** A row as the writing of every file needs it. */
@@ -156,7 +163,7 @@ const SOURCES: Readonly<Record<ExportKind, Source<AnyRow, AnyRow>>> = {
         : readMatches(database, rows, after),
     rowsFor: (database, some) => (some.every(isWhole) ? some : withLines(database, some)),
     readsRecords: false,
-    ...{ summed: 'net', hasNone: true },
+    ...{ summed: 'net', hasNone: true, areMoved: true },
   }),
   differences: sourceOf({
     columns: DIFFERENCE_COLUMNS,
@@ -208,7 +215,7 @@ async function* writePieces(
   request: ExportRequest,
   { bounds, accounts, tally }: Writing,
 ): AsyncGenerator<string, void> {
-  const { kind, format, includesPayer } = request;
+  const { kind, accountId, format, includesPayer } = request;
   const source = SOURCES[kind];
   const columns = [...source.columns, ...(includesPayer ? PAYER_COLUMNS : [])] as readonly Column<
     Told<AnyRow>
@@ -218,6 +225,7 @@ async function* writePieces(
   const passes = filterOf(names, request.filters);
   const add = tallyOf(names.indexOf(source.summed ?? 'amount'), tally);
   const pace = createPace(database);
+  const since = source.areMoved && accountId === undefined ? await requireNoMatching(database) : undefined;
   let piece = csvStart(format) + line(names);
   for await (const account of accounts()) {
     const rows = { ...bounds, accountId: account.id };
@@ -234,7 +242,24 @@ async function* writePieces(
       }
     }
   }
+  if (since !== undefined) await requireNoMatching(database, since);
   if (piece !== '') yield piece;
+}
+
+/** Seconds after which a file is asked for again. */
+const RETRY_AFTER_S = 60;
+
+/**
+ * Makes sure that no line is moved while the accounts are read one after another: it could be missing, or come twice.
+ *
+ * @returns the present, the next call's `since`.
+ */
+async function requireNoMatching(database: Database, since?: string): Promise<string> {
+  const { now, isMatching } = await readMatching(database, since);
+  if (!isMatching) return now;
+  const message =
+    'reports are being matched, which moves their lines to payments: there is no whole file of all accounts meanwhile; retry once it has ended';
+  throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: RETRY_AFTER_S });
 }
 
 /** Returns a function that tells whether cells have the values of all filters. */

@@ -1,6 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
+import { readExportRequest } from '#src/exports/export-request.ts';
+import { openExport } from '#src/exports/open-export.ts';
+import { matchSettlement } from '#src/settlement/match-settlement.ts';
 import { type Operator, signIn } from '../support/dashboard.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import {
   ACCOUNT_ONE,
@@ -129,6 +133,19 @@ describe('settlement.csv', () => {
     expect(refused.text).toContain('type');
   });
 
+  it('while reports are matched, the file of all accounts is refused, and an account’s is not', async () => {
+    await tables.query("UPDATE settlement_progress SET leased_until = now() + interval '1 minute'");
+    const refused = await fetch(`${server.url}/v1/exports/settlement.csv?month=2026-09`, {
+      headers: OPERATOR,
+    });
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '60']);
+    expect(await refused.text()).toContain('reports are being matched');
+    expect(await rowsOf('settlement', SEPTEMBER, headersOne())).toHaveLength(2);
+    expect(await rowsOf('differences', SEPTEMBER, OPERATOR)).toEqual([]);
+    await tables.query('UPDATE settlement_progress SET leased_until = now()');
+    expect(await rowsOf('settlement', SEPTEMBER, OPERATOR)).toHaveLength(FEES + 4);
+  });
+
   it('the payer’s data is added for the lines of payments', async () => {
     const rows = await rowsOf('settlement', { ...SEPTEMBER, include: 'payer' }, OPERATOR);
     expect(rows).toHaveLength(FEES + 4);
@@ -179,4 +196,22 @@ describe('differences.csv', () => {
     const refused = await get('differences', { ...SEPTEMBER, currency: 'USD' }, OPERATOR);
     expect(refused.status).toBe(400);
   });
+});
+
+it('a line that is matched behind the reading makes the file of all accounts break off', async () => {
+  const database = openTestDatabase(server.databaseUrl, 1);
+  const asked = readExportRequest('settlement', SEPTEMBER);
+  const { pieces } = await openExport(database, asked);
+  const reading = pieces();
+  expect((await reading.next()).value).toContain(short?.transaction);
+  const ofLine =
+    'UPDATE transaction SET provider_payment_id = $1 WHERE id = $2 RETURNING connection_identity';
+  const [{ connection_identity: identity } = {}] = await tables.query(ofLine, ['ch_x', short?.transaction]);
+  const account = { identity: String(identity), connectionIds: ['sandbox-one'], windowMs: 10_000 };
+  expect(await matchSettlement(database, account)).toMatchObject({ matched: 1 });
+  await expect(Array.fromAsync(reading)).rejects.toThrow('reports are being matched');
+  const again = await openExport(database, asked);
+  const rows = readCsv((await Array.fromAsync(again.pieces())).join(''));
+  expect(new Set(rows.map(({ line_reference: key }) => key)).size).toBe(FEES + 4);
+  await database.close();
 });

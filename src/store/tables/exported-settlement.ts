@@ -1,6 +1,6 @@
 import type { SettlementKind } from '#src/connectors/port/settlement-line.ts';
 import type { Database, Nullable } from '../engine/database.ts';
-import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
+import { NIL_UUID, onlyRow, withoutNulls } from '../engine/rows.ts';
 import { type ExportedPayment, OF_PAYMENT, ROWS_A_PAGE, type RowsOf, textOf } from './exported-rows.ts';
 
 /** The columns of a line and of its match. Amounts are minor units, positive to the merchant. */
@@ -117,6 +117,25 @@ export async function readUnmatchedLines(
   const { at = from, identity = '', key = '' } = after ?? {};
   const values = [NIL_UUID, at, identity, key, until];
   return (await database.query<Nullable<ExportedLine>>(UNMATCHED, values)).rows.map(withoutNulls);
+}
+
+const MATCHING = {
+  name: 'export_settlement_matching',
+  text: `
+    SELECT ${textOf('now()')} AS now, coalesce(bool_or(leased_until >= coalesce($2::timestamptz, now())), false) AS "isMatching"
+    FROM settlement_progress WHERE account_id = $1`,
+};
+
+/**
+ * Tells whether lines are being matched now or, with `since`, were at any time since then: they move from no account to
+ * that of their payment.
+ */
+export async function readMatching(
+  database: Database,
+  since?: string,
+): Promise<{ readonly now: string; readonly isMatching: boolean }> {
+  const values = [NIL_UUID, since ?? null];
+  return onlyRow(await database.query<{ now: string; isMatching: boolean }>(MATCHING, values));
 }
 
 /** A difference between reports and the record. Its columns of a payment are '' if it is about none. */
