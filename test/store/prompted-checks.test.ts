@@ -1,11 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type PromptingNews, postponeCheck, promptCheck, takeDue } from '#src/store/engine/checks.ts';
+import { claimOperation } from '#src/store/engine/claim-operation.ts';
+import { queriesOf } from '#src/store/engine/database.ts';
 import { writeChange } from '#src/store/engine/grouped-writes.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { changeOf, claimAttempt, type OpenAttempt } from '../support/claimed-rows.ts';
+import {
+  approvedPayment,
+  changeOf,
+  claimAttempt,
+  type OpenAttempt,
+  operationClaimOf,
+} from '../support/claimed-rows.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { lockWaits } from '../support/tables.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, notification', maxConnections: 8 });
 
@@ -33,9 +42,10 @@ async function news(
   { transactionId }: OpenAttempt,
   kind: PromptingNews['kind'] = 'notification',
   settledAt = 'NULL',
+  query: (sql: string, values: unknown[]) => Promise<unknown> = tables.query,
 ): Promise<PromptingNews> {
   const named = { accountId: ACCOUNT_ONE, transactionId, deduplicationKey: randomUUID(), subject: 0, kind };
-  await tables.query(
+  await query(
     `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, kind, transaction_id, body, query, settled_at)
      VALUES ($1, 'scripted', $2, 0, $3, $4, '', '', ${settledAt})`,
     [ACCOUNT_ONE, named.deduplicationKey, kind, transactionId],
@@ -145,6 +155,67 @@ describe('updates about a transaction', () => {
     const told = await Promise.all(all.map(prompt));
     expect(new Set(told)).toEqual(new Set([APART_S]));
     expect(await scheduleOf(attempt)).toMatchObject({ fence: 9, inS: expect.closeTo(APART_S, 0) });
+  });
+});
+
+describe('the end of an operation on a transaction with an update', () => {
+  const LATER_S = 12 * 86_400;
+
+  /** An approved payment with an open capture. */
+  async function captured() {
+    const base = await approvedPayment(database, tables);
+    const claim = operationClaimOf(base);
+    await claimOperation(database, claim);
+    const end = (checkInS: number | undefined) =>
+      writeChange(
+        database,
+        changeOf(claim, 'DECLINED', { version: 2, other: { id: base.transactionId, checkInS } }),
+      );
+    return { base, end };
+  }
+
+  it.each([LATER_S, undefined])(
+    'does not delay the check that the update asked for: %s',
+    async (checkInS) => {
+      const { base, end } = await captured();
+      await prompt(await news(base));
+      await end(checkInS);
+      expect(await scheduleOf(base)).toEqual({ fence: 3, inS: expect.closeTo(0, 0) });
+    },
+  );
+
+  it('does not delay a check that an update asks for at the same time', async () => {
+    const { base, end } = await captured();
+    let ended: Promise<unknown> | undefined;
+    await database.transaction(async (run) => {
+      const about = await news(base, 'return', 'NULL', (sql, values) => run(sql, values));
+      await promptCheck(queriesOf(run), about, APART_S);
+      ended = end(LATER_S);
+      await expect.poll(() => lockWaits(tables)).toBe(1);
+    });
+    await ended;
+    expect(await scheduleOf(base)).toEqual({ fence: 3, inS: expect.closeTo(0, 0) });
+  });
+
+  it('leaves the lease of a check of the update', async () => {
+    const { base, end } = await captured();
+    await prompt(await news(base));
+    await takeDue(database, { connectionId: 'scripted', identity: 'scripted' }, { limit: 1, leaseS: 30 });
+    await end(LATER_S);
+    expect(await scheduleOf(base)).toEqual({ fence: 4, inS: expect.closeTo(30, 0) });
+  });
+
+  it.each([
+    ['settled', LATER_S, LATER_S],
+    ['unsettled', 0, 0],
+  ])('brings a check forward, and delays it if the update is settled: %s', async (how, checkInS, inS) => {
+    const { base, end } = await captured();
+    await news(base, 'notification', how === 'settled' ? 'now()' : 'NULL');
+    await tables.query("UPDATE transaction SET check_at = now() + interval '1 h' WHERE id = $1", [
+      base.transactionId,
+    ]);
+    await end(checkInS);
+    expect((await scheduleOf(base))?.inS).toBeCloseTo(inS, -1);
   });
 });
 

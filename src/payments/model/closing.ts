@@ -58,7 +58,7 @@ export function closedChange(
     transaction: endOf(closing, canceled),
     other: {
       id: attempt.id,
-      // Money may have come at the last moment, with news whose check this write takes the place of.
+      // Money may have come at the last moment.
       checkInS: FIRST_CHECK_S,
       ended: { status: own.transaction, reference: namesOf(outcome).reference },
     },
