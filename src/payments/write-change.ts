@@ -27,7 +27,7 @@ import {
 } from './model/change.ts';
 import { reportOfOwnMoney } from './model/contradiction.ts';
 import { type ChangedDispute, isOpenCase } from './model/dispute-row.ts';
-import { type CheckSchedule, variedPauseS } from './model/schedule.ts';
+import { type CheckSchedule, UNSETTLED_S, variedPauseS } from './model/schedule.ts';
 import { isClosing, isOperation, type PaymentState } from './model/state.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import { untilWritten, type WriteObserver } from './until-written.ts';
@@ -63,6 +63,8 @@ export type LeasedTransaction = {
   readonly paymentId: string;
   readonly transactionId: string;
   readonly fence: number;
+  /** true: news about the transaction is settled after the write. Should its writer die before, a check must follow. */
+  readonly hasNews?: boolean;
 };
 
 /** A written change. */
@@ -70,6 +72,8 @@ export type Written = {
   readonly record: Payment;
   /** The writer's new token; undefined if another worker has the transaction. */
   readonly fence: number | undefined;
+  /** Seconds until the next check of the writer's transaction, once its news is settled; undefined for none. */
+  readonly checkInS: number | undefined;
   /** The response stored before this change, which takes precedence over the change's own. */
   readonly earlier: { readonly record: Uint8Array; readonly response: Uint8Array } | undefined;
 };
@@ -184,10 +188,11 @@ async function writeOnce(
 /** Writes a change that was decided from a version of its payment. */
 async function write(
   deps: WriteDeps,
-  { accountId, paymentId, fence, stepMs }: LeasedTransaction & Partial<Pick<OwnAttempt, 'stepMs'>>,
+  leased: LeasedTransaction & Partial<Pick<OwnAttempt, 'stepMs'>>,
   version: number,
   change: ChangeOfAny,
 ): Promise<Written | 'outdated' | 'lost'> {
+  const { accountId, paymentId, stepMs } = leased;
   const { record, transaction, added, books, event, other, reopens, retakes } = change;
   const stored: StoredChange = {
     ...{ accountId, paymentId, version, event, reopens, retakes },
@@ -196,7 +201,10 @@ async function write(
     record: encodeRecord(record),
     // An attempt that is replaced by another has no response yet.
     response: added && transaction ? undefined : deps.responses.own,
-    transaction: transaction && { ...transaction, status: Transaction_Status[transaction.status], fence },
+    transaction: transaction && {
+      ...{ ...transaction, status: Transaction_Status[transaction.status] },
+      ...heldBy(leased, transaction),
+    },
     other: other && {
       ...{ id: other.id, checkInS: other.checkInS, reference: other.ended?.reference },
       status: other.ended && Transaction_Status[other.ended.status],
@@ -211,7 +219,20 @@ async function write(
   if (written.event) deps.eventWritten?.();
   if (transaction?.payerUntil)
     await keepPayerUntil(deps, { accountId, transactionId: transaction.id }, transaction.payerUntil);
-  return { record, fence: written.fence, earlier: written.earlier };
+  const checkInS = transaction?.id === leased.transactionId ? transaction.checkInS : undefined;
+  return { record, fence: written.fence, checkInS, earlier: written.earlier };
+}
+
+/** The token of a writer that does not hold the transaction. */
+const NO_FENCE = -1;
+
+/** Returns the writer's token for a changed transaction, and the seconds until the transaction's next check. */
+function heldBy(
+  { transactionId, fence, hasNews }: LeasedTransaction,
+  { id, checkInS }: TransactionChange,
+): { readonly fence: number; readonly checkInS: number | undefined } {
+  if (id !== transactionId) return { fence: NO_FENCE, checkInS };
+  return { fence, checkInS: hasNews ? Math.min(checkInS ?? UNSETTLED_S, UNSETTLED_S) : checkInS };
 }
 
 /**

@@ -22,6 +22,8 @@ import {
   capturePayment,
 } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
+import { writeClosing } from '#src/payments/write-change.ts';
+import { APPROVED } from '../support/outcomes.ts';
 import { restBody } from '../support/stored-responses.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
@@ -101,6 +103,20 @@ describe('the cancel of a payment that awaits its payer', () => {
       'SUCCEEDED/APPROVED: PURCHASE SUCCEEDED SUCCEEDED, CANCEL SUCCEEDED SUCCEEDED',
     );
     expect(late).toContain(other.id);
+  });
+
+  it('keeps the check that news about the attempt asked for, if the check of the cancel learns that it is paid', async () => {
+    const payment = await payments.pay(WALLET);
+    const { record } = await cancel(payment, undefined, depsWith(SILENT));
+    // By chance, both transactions have the same fence.
+    await payments.tables.query("UPDATE transaction SET fence = 7, check_at = now() + interval '100 s'");
+    const { id: transactionId = '' } = record.transactions ?? {};
+    const leased = { accountId: payment.accountId, paymentId: payment.id, transactionId, fence: 7 };
+    await writeClosing(depsWith(), leased, { kind: 'outcome', transactionId, outcome: APPROVED, pauseS: 60 });
+    expect(await standing(payment)).toBe(PAID);
+    const due = 'SELECT extract(epoch FROM check_at - now())::float8 AS in_s FROM transaction WHERE id = $1';
+    const [row] = await payments.tables.query(due, [idOf(payment)]);
+    expect(row?.in_s).toBeCloseTo(100, -1);
   });
 
   it('is repeated without a key, and gets the first response', async () => {

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { withinLease } from '#src/connectors/guards/within-lease.ts';
-import type { ProviderConnection } from '#src/connectors/port/connector.ts';
+import type { ProviderConnection, SignedOutcome } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkTransaction } from '#src/payments/check/check-transaction.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
@@ -128,4 +128,55 @@ it('a signed approval of another charge does not end a payment that waits for it
   expect(await payments.stateOf(payment)).toBe('PENDING/WAITING_ADDITIONAL_STEP');
   expect(await approve(payment, 'ours')).toEqual(['applied']);
   expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+});
+
+it('a check that dies between two signed reports is repeated within seconds, and the second report counts', async () => {
+  payments.provider.next.push('does it, unanswered');
+  const payment = await payments.pay();
+  const transactionId = idOf(payment);
+  const codes = { authorizationCode: '', retrievalReferenceNumber: '' };
+  const approved = (providerPaymentId: string): Outcome => ({
+    ...{ kind: 'approved', providerData, providerPaymentId, ...codes },
+  });
+  const signed: Readonly<Record<string, SignedOutcome>> = {
+    paid: { outcome: approved('charge'), minorUnits: 10_000n, currency: 'USD' },
+    refunded: { outcome: approved('refund'), minorUnits: 4_000n, currency: 'USD', operation: 'REFUND' },
+  };
+  const connection: ProviderConnection = {
+    ...payments.provider.connection,
+    lookUp: undefined,
+    readNotification: async ({ body }) => ({
+      ...{ kind: 'about', deduplicationKey: '' },
+      subjects: [{ transactionId, signed: signed[Buffer.from(body).toString()] as SignedOutcome }],
+    }),
+  };
+  for (const name of Object.keys(signed)) {
+    await insertNotification(payments.database, {
+      ...{ connectionId: 'ledger', deduplicationKey: name, subjects: [{ transactionId }] },
+      ...{ body: Buffer.from(name), query: '', headers: '{}' },
+    });
+  }
+  const query: Database['query'] = async (statement, values) => {
+    if (statement.name === 'settle_news') throw new DatabaseUnavailableError(new Error('refused'));
+    return payments.database.query(statement, values);
+  };
+  const deps = { ...payments.deps, connections: () => new Map([['ledger', connection]]) };
+  await payments.makeDue();
+  const failures: unknown[] = [];
+  const checked = { ...deps.checked, failed: (error: unknown) => failures.push(error) };
+  await checkDue({ ...deps, checked, database: { ...payments.database, query } });
+  expect(failures).toHaveLength(1);
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  const dueInS = 'SELECT extract(epoch FROM check_at - now())::float8 AS in_s FROM transaction WHERE id = $1';
+  const [row] = await payments.tables.query(dueInS, [transactionId]);
+  expect(row?.in_s).toBeGreaterThan(0);
+  expect(row?.in_s).toBeLessThanOrEqual(10);
+
+  await payments.makeDue();
+  await checkDue(deps);
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+  const open = 'SELECT 1 FROM notification WHERE settled_at IS NULL';
+  expect(await payments.tables.query(open)).toEqual([]);
+  // Nothing more is expected, and no check is left.
+  expect(await payments.tables.query(dueInS, [transactionId])).toEqual([{ in_s: null }]);
 });

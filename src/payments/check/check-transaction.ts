@@ -80,7 +80,7 @@ type Passed = {
   readonly checkInS: number | undefined;
   /** The worker's token from now on; undefined if another worker has the transaction. */
   readonly fence: number | undefined;
-  /** true: the write has scheduled the next check. */
+  /** true: the write has scheduled the next check, unless news is yet to be settled. */
   readonly isScheduled?: boolean;
   /** true: the provider reports more than was written, so the new state is looked up again. */
   readonly again?: boolean;
@@ -89,7 +89,7 @@ type Passed = {
 /**
  * Checks a transaction: applies signed news, looks it up with the other news as hints, writes what `decide` decides,
  * settles the news, and schedules the next check. If the process dies partway, the check is repeated after its lease
- * expires, and the repetition changes nothing twice.
+ * expires or, after a write, within UNSETTLED_S, and the repetition changes nothing twice.
  */
 export async function checkTransaction(
   deps: CheckDeps,
@@ -102,10 +102,10 @@ export async function checkTransaction(
   const news = await readOpenNews(deps.database, leased.accountId, leased.transactionId);
   const { signed, hints } = sorted(connection, news);
   const left: OpenNews[] = [];
-  let check: Check = { deps, connection, leased, stop };
+  let check: Check = { deps, connection, leased: { ...leased, hasNews: news.length > 0 }, stop };
   for (const one of signed) {
     const { result, fence } = await believe(check, one);
-    check = { ...check, leased: { ...leased, fence: fence ?? leased.fence } };
+    check = withFence(check, fence ?? leased.fence);
     if (result === 'waiting' || result === 'conflict') {
       reportWaiting(deps, leased, one, result);
       left.push(one);
@@ -116,7 +116,7 @@ export async function checkTransaction(
   left.push(...kept);
   const { fence, checkInS, isScheduled } = passed;
   await leaveNews(deps.database, left);
-  if (fence === undefined || (isScheduled && left.length === 0)) return;
+  if (fence === undefined || (isScheduled && news.length === 0)) return;
   const isUnread = news.length === MAX_NEWS_READ && news.at(-1)?.isTried === false;
   await postponeCheck(deps.database, { ...leased, fence }, soonest(checkInS, left, isMore || isUnread));
 }
@@ -314,7 +314,7 @@ function passedBy(written: Reported, fence: number): Passed {
   if (typeof written === 'string') {
     return { result: written === 'waiting' ? written : 'unchanged', checkInS: undefined, fence };
   }
-  return { result: 'applied', checkInS: undefined, fence: written.fence, isScheduled: true };
+  return { result: 'applied', checkInS: written.checkInS, fence: written.fence, isScheduled: true };
 }
 
 /** Passes what was learned about a transaction on to operators. */

@@ -122,6 +122,12 @@ export function codePauseS(ageMs: number, leftMs: number): number {
  */
 export const NEWS_PAUSES: PauseByAge = { share: 0.3, firstS: 2, longestS: LONGEST_PAUSE_S };
 
+/**
+ * Longest time from a check's write to the next check while its news is yet to be settled. The worker postpones that check
+ * once the news is settled.
+ */
+export const UNSETTLED_S = 10;
+
 /** Returns the seconds until news of this age is retried. */
 export function newsPauseS(ageMs: number): number {
   return pauseS(ageMs, NEWS_PAUSES);
