@@ -1,21 +1,30 @@
 import type { Database } from '#src/store/engine/database.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
 import { listAccounts } from '#src/store/tables/accounts.ts';
+import { type Coverage, noteCompared, readCoverage } from '#src/store/tables/settlement-coverage.ts';
 import { type DifferenceKind, storeDifferences } from '#src/store/tables/settlement-differences.ts';
 import { LINES_AT_ONCE, unsettledMovements } from '#src/store/tables/settlement-matches.ts';
-import { noteCompared, readCoverage } from '#src/store/tables/settlement-progress.ts';
 import { inWords } from './find-differences.ts';
 import type { SettledAccount } from './settled-connection.ts';
 
 /**
- * Finds successes that no report settles, although reports with later lines, by more than the provider's window, were
+ * Finds successes that no report settles, although reports of one kind with later lines, by more than their window, were
  * imported. Successes in the first window of the reports are left out: an earlier report may have them.
  *
- * Each success is compared once; a later line that settles it ends its difference.
+ * Each success is compared once with each kind of report; a later line that settles it ends its difference.
  */
-export async function findMissing(database: Database, { identity, windowMs }: SettledAccount): Promise<void> {
-  const covered = await readCoverage(database, identity);
-  if (!covered?.from || !covered.until) return;
+export async function findMissing(database: Database, account: SettledAccount): Promise<void> {
+  for (const covered of await readCoverage(database, account.identity)) {
+    await findCovered(database, account, covered);
+  }
+}
+
+async function findCovered(
+  database: Database,
+  { identity, windowMs: longestMs, reportWindowsMs = {} }: SettledAccount,
+  covered: Coverage,
+): Promise<void> {
+  const windowMs = reportWindowsMs[covered.report] ?? longestMs;
   const begin = covered.from.getTime() + windowMs;
   const from = new Date(Math.max(begin, covered.comparedUntil?.getTime() ?? begin));
   const until = new Date(covered.until.getTime() - windowMs);
@@ -23,7 +32,7 @@ export async function findMissing(database: Database, { identity, windowMs }: Se
   for (const { id } of await listAccounts(database)) {
     await findInAccount(database, id, identity, { from, until });
   }
-  await noteCompared(database, identity, until, covered.from);
+  await noteCompared(database, identity, covered, until);
 }
 
 async function findInAccount(

@@ -1,4 +1,5 @@
 import type { Database } from '#src/store/engine/database.ts';
+import { type CoveredTime, extendCoverage } from '#src/store/tables/settlement-coverage.ts';
 import { openSubjects } from '#src/store/tables/settlement-differences.ts';
 import {
   accountsByDigits,
@@ -82,14 +83,21 @@ async function match(
   // The result comes last, so what is interrupted before is repeated.
   await storeMatches(database, identity, results);
   await compareSettlement(database, account, results);
-  const moving = lines.filter(({ kind }) => movesTransaction(kind));
-  const times = moving.flatMap(({ occurredAt }) => occurredAt?.getTime() ?? []).sort((a, b) => a - b);
-  const [first, last] = [times[0], times.at(-1)];
-  const covered =
-    first === undefined || last === undefined ? {} : { from: new Date(first), until: new Date(last) };
-  await leaseMatching(database, identity, covered);
+  await extendCoverage(database, identity, coveredBy(lines));
+  await leaseMatching(database, identity);
   await storeResults(database, identity, results);
   return results;
+}
+
+/** Returns the time that lines cover: that of payments alone, since a refund or dispute may have its payment's time. */
+function coveredBy(lines: readonly OpenLine[]): CoveredTime[] {
+  const payments = lines.filter(({ kind }) => kind === 'payment');
+  return [...Map.groupBy(payments, ({ report }) => report)].flatMap(([report, own]) => {
+    const times = own.flatMap(({ occurredAt }) => occurredAt?.getTime() ?? []).sort((a, b) => a - b);
+    const [first, last] = [times[0], times.at(-1)];
+    if (first === undefined || last === undefined) return [];
+    return [{ report, from: new Date(first), until: new Date(last) }];
+  });
 }
 
 /** Searches lines of unknown payments again. @returns the number of lines whose transaction was found. */

@@ -8,6 +8,8 @@ export type SettledAccount = {
   readonly connectionIds: readonly string[];
   /** Time after a success, at the most, until the provider settles it. */
   readonly windowMs: number;
+  /** The same for kinds of reports that settle sooner, by their lines' `report`. */
+  readonly reportWindowsMs?: Readonly<Record<string, number>>;
 };
 
 /** The part of an opened catalogue that settlement reads. */
@@ -55,6 +57,9 @@ export function settledConnection(
       identity,
       connectionIds: sameAccount.map(([other]) => other),
       windowMs: reports.windowHours * HOUR_MS,
+      reportWindowsMs: Object.fromEntries(
+        Object.entries(reports.reportHours ?? {}).map(([report, hours]) => [report, hours * HOUR_MS]),
+      ),
     },
   };
 }

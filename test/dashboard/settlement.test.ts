@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 beforeEach(() =>
   tables.query(
-    'TRUNCATE settlement_file, settlement_line, settlement_match, settlement_difference, settlement_progress, audit_log',
+    'TRUNCATE settlement_file, settlement_line, settlement_match, settlement_difference, settlement_progress, settlement_coverage, audit_log',
   ),
 );
 

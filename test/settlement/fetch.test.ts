@@ -14,7 +14,9 @@ import { csv } from '../connectors/settlement/read-lines.ts';
 import { openStripe, type StripeUnderTest } from '../connectors/stripe/stripe-under-test.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 
-onOwnDatabase({ empties: 'settlement_file, settlement_line, settlement_progress, audit_log' });
+onOwnDatabase({
+  empties: 'settlement_file, settlement_line, settlement_progress, settlement_coverage, audit_log',
+});
 
 const DAY_S = 86_400;
 const day = (text: string) => new Date(text);

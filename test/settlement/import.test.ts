@@ -13,7 +13,7 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 onOwnDatabase({
   empties:
-    'payment, transaction, settlement_file, settlement_line, settlement_match, settlement_difference, settlement_progress, audit_log',
+    'payment, transaction, settlement_file, settlement_line, settlement_match, settlement_difference, settlement_progress, settlement_coverage, audit_log',
 });
 
 const DIGITS = ACCOUNT_ONE.slice(-6);

@@ -61,8 +61,13 @@ const CAPABILITIES: Capabilities = {
 export const mercadoPagoConnector: Connector = {
   name: 'mercado-pago',
   corrections: CORRECTIONS,
-  // Money is released for up to 30 days.
-  settlement: { read: readMercadoPagoSettlement, windowHours: 32 * 24 },
+  // Money is released for up to 30 days. The settlement report has it once it is approved; a week leaves room for news of
+  // the success that comes late, and for captures, which may have their authorization's time.
+  settlement: {
+    read: readMercadoPagoSettlement,
+    windowHours: 32 * 24,
+    reportHours: { settlement: 7 * 24 },
+  },
   // The account, not the host, tells the environment.
   hosts: { TEST: ['api.mercadopago.com'], LIVE: ['api.mercadopago.com'] },
   settings: FORM,

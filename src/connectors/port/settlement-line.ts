@@ -60,6 +60,8 @@ export type SettlementReports = {
   readonly read: ReadSettlement;
   /** Hours after a success, at the most, until the provider settles it. */
   readonly windowHours: number;
+  /** The same for kinds of reports that settle sooner, by their lines' `report`. */
+  readonly reportHours?: Readonly<Record<string, number>>;
 };
 
 /** Error for a file that cannot be imported. The message names the line and column, and quotes no cell. */

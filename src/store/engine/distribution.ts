@@ -34,6 +34,7 @@ export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   settlement_match: 'by account',
   settlement_difference: 'by account',
   settlement_progress: 'by account',
+  settlement_coverage: 'by account',
   notification: 'by account',
   webhook: 'by account',
   event: 'by account',

@@ -16,29 +16,15 @@ export async function countImport(run: Run, identity: string): Promise<void> {
 const LEASE = {
   name: 'lease_settlement_progress',
   text: `
-    INSERT INTO settlement_progress AS p (account_id, connection_identity, leased_until, covered_from, covered_until)
-    VALUES ($1, $2, now() + make_interval(secs => ${LEASE_S}), $3, $4)
-    ON CONFLICT (account_id, connection_identity) DO UPDATE
-    SET leased_until = excluded.leased_until,
-      covered_from = least(p.covered_from, excluded.covered_from),
-      covered_until = greatest(p.covered_until, excluded.covered_until),
-      compared_until = CASE WHEN excluded.covered_from < p.covered_from THEN NULL ELSE p.compared_until END
+    INSERT INTO settlement_progress AS p (account_id, connection_identity, leased_until)
+    VALUES ($1, $2, now() + make_interval(secs => ${LEASE_S}))
+    ON CONFLICT (account_id, connection_identity) DO UPDATE SET leased_until = excluded.leased_until
     RETURNING imports`,
 };
 
-/**
- * Keeps other processes from matching the same lines for a minute, and stores the time that the lines cover. Earlier
- * lines than all before make earlier successes comparable: all of them are compared again.
- *
- * @returns the number of complete imports.
- */
-export async function leaseMatching(
-  database: Database,
-  identity: string,
-  covered: { readonly from?: Date | undefined; readonly until?: Date | undefined } = {},
-): Promise<number> {
-  const values = [NIL_UUID, identity, covered.from ?? null, covered.until ?? null];
-  return (await database.query<{ imports: number }>(LEASE, values)).rows[0]?.imports ?? 0;
+/** Keeps other processes from matching the same lines for a minute. @returns the number of complete imports. */
+export async function leaseMatching(database: Database, identity: string): Promise<number> {
+  return (await database.query<{ imports: number }>(LEASE, [NIL_UUID, identity])).rows[0]?.imports ?? 0;
 }
 
 const FINISH = {
@@ -51,43 +37,6 @@ const FINISH = {
 /** Stores that all lines of some imports were matched. @param imports as leaseMatching returned before. */
 export async function finishMatching(database: Database, identity: string, imports: number): Promise<void> {
   await database.query(FINISH, [NIL_UUID, identity, imports]);
-}
-
-/** The time that the reports of an account at a provider cover, and until when successes were compared with them. */
-export type Coverage = {
-  readonly from: Date | undefined;
-  readonly until: Date | undefined;
-  readonly comparedUntil: Date | undefined;
-};
-
-const COVERAGE = {
-  name: 'read_settlement_coverage',
-  text: `
-    SELECT covered_from AS "from", covered_until AS until, compared_until AS "comparedUntil"
-    FROM settlement_progress WHERE account_id = $1 AND connection_identity = $2`,
-};
-
-/** Reads the time that reports cover. */
-export async function readCoverage(database: Database, identity: string): Promise<Coverage | undefined> {
-  const { rows } = await database.query<Nullable<Coverage>>(COVERAGE, [NIL_UUID, identity]);
-  return rows[0] && withoutNulls<Coverage>(rows[0]);
-}
-
-const COMPARED = {
-  name: 'note_settlement_compared',
-  text: `
-    UPDATE settlement_progress SET compared_until = $3
-    WHERE account_id = $1 AND connection_identity = $2 AND covered_from = $4`,
-};
-
-/** Stores until when successes were compared, unless the reports cover earlier ones by now. */
-export async function noteCompared(
-  database: Database,
-  identity: string,
-  until: Date,
-  coveredFrom: Date,
-): Promise<void> {
-  await database.query(COMPARED, [NIL_UUID, identity, until, coveredFrom]);
 }
 
 const COUNT_ALARM = {
