@@ -87,7 +87,7 @@ const NOTIFY = new Map<string, NotificationOrder>([
 ]);
 const SETTLE_WRONG: ReadonlySet<string> = new Set<SettleWrong>([
   ...(['missing', 'amount', 'currency', 'twice', 'late', 'payout', 'unknown'] as const),
-  ...(['reversed', 'declined'] as const),
+  ...(['reversed', 'declined', 'fee'] as const),
 ]);
 const ITEM = /^(?<name>[a-z_]+)(?::(?<argument>.*))?$/;
 const MAX_DELAY_MS = 60_000;

@@ -103,7 +103,7 @@ export type Move = { readonly type: MoveType; readonly atMs: number };
 
 /** A difference, on request, between the settlement report and what happened. */
 export type SettleWrong =
-  | ('missing' | 'amount' | 'currency' | 'twice' | 'late' | 'payout' | 'unknown')
+  | ('missing' | 'amount' | 'currency' | 'twice' | 'late' | 'payout' | 'unknown' | 'fee')
   /** A refund that is done is taken back. */
   | 'reversed'
   /** A declined charge is settled. */

@@ -9,7 +9,7 @@ const PAYOUT_MS = 10_000;
 const WRITTEN_MS = 10_000;
 /** Time by which a move that is to be settled late is settled later. */
 const LATE_MS = 60_000;
-/** Fee on money that is taken: 2.9 % and 30 minor units. */
+/** Fee on money that is taken: 2.9 % and 30 minor units, as config/sandbox-catalogue.yaml has it. */
 const FEE = { perThousand: 29n, fixed: 30n };
 /** Currencies that are settled in another one, at a fixed rate in millionths. */
 const CONVERTED: Readonly<Record<string, { readonly to: string; readonly millionths: bigint }>> = {
@@ -106,7 +106,8 @@ function moneyOf(entry: LedgerEntry, { type }: Move, n: number): Settled {
   const { to: settled = currency } = CONVERTED[currency] ?? {};
   const gross = converted(signedAmount(entry, type), currency);
   const hasFee = type === 'payment' || type === 'capture';
-  const cost = hasFee ? (gross * FEE.perThousand + 500n) / 1_000n + FEE.fixed : 0n;
+  const times = entry.details.settleWrong === 'fee' ? 2n : 1n;
+  const cost = hasFee ? ((gross * FEE.perThousand + 500n) / 1_000n + FEE.fixed) * times : 0n;
   const fee = type === 'dispute' && n === 0 ? -converted(BigInt(DISPUTE_FEE), currency) : -cost;
   return { gross, fee, net: gross + fee, currency: settled };
 }

@@ -3,11 +3,13 @@ import {
   type Catalogue,
   CatalogueSchema,
   Choice,
+  type ConnectionConfig,
   type PaymentMethodType,
   type Route,
 } from '#gen/payments/v1/catalogue_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CARD_BRANDS } from '#src/card-number.ts';
+import { readAgreedFee } from '#src/connectors/port/agreed-fee.ts';
 import { CURRENCIES } from '#src/money.ts';
 import { isLocal } from '#src/payments/method/local-method.ts';
 import { COUNTRIES } from '#src/payments/request/check-request.ts';
@@ -40,12 +42,14 @@ export function checkCatalogue(catalogue: Catalogue): CatalogueFault[] {
 function checkRules(catalogue: Catalogue): CatalogueFault[] {
   const { paymentMethodTypes, connections, routes, bins } = catalogue;
   const connectionIds = new Set(connections.map(({ id }) => id));
+  const types = new Set(paymentMethodTypes.map(({ type }) => type));
   return [
     ...repeated(paymentMethodTypes.map(({ type }) => type)).map((i) =>
       twice(`payment_method_types[${i}].type`),
     ),
     ...paymentMethodTypes.flatMap(checkWorkflows),
     ...repeated(connections.map(({ id }) => id)).map((i) => twice(`connections[${i}].id`)),
+    ...connections.flatMap((connection, i) => checkFees(`connections[${i}]`, connection, types)),
     ...repeated(routes.map(({ id }) => id)).map((i) => twice(`routes[${i}].id`)),
     ...repeated(bins.map(({ prefix }) => prefix)).map((i) => twice(`bins[${i}].prefix`)),
     ...checkConditions(routes, conditionDomains(paymentMethodTypes)),
@@ -69,6 +73,29 @@ function checkWorkflows({ category, workflows }: PaymentMethodType, i: number): 
     return [fault(field, `must be [REDIRECT] for the category ${name}, whose payers pay later`)];
   }
   return [];
+}
+
+function checkFees(
+  connection: string,
+  { agreedFees }: ConnectionConfig,
+  types: ReadonlySet<string>,
+): CatalogueFault[] {
+  const fieldOf = (i: number, name: string) => `${connection}.agreed_fees[${i}].${name}`;
+  const keys = agreedFees.map(({ currency, paymentMethodType }) => `${currency} ${paymentMethodType}`);
+  return [
+    ...agreedFees.flatMap((config, i) => {
+      const read = readAgreedFee(config);
+      return 'currency' in read ? [] : read.map(({ name, message }) => fault(fieldOf(i, name), message));
+    }),
+    ...agreedFees.flatMap(({ paymentMethodType: type }, i) =>
+      type === '' || types.has(type)
+        ? []
+        : [fault(fieldOf(i, 'payment_method_type'), 'is not a payment method type of the catalogue')],
+    ),
+    ...repeated(keys).map((i) =>
+      fault(fieldOf(i, 'currency'), 'is listed twice for the same payment method type'),
+    ),
+  ];
 }
 
 function fault(field: string, message: string): CatalogueFault {

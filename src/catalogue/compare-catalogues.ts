@@ -10,6 +10,7 @@ import {
 } from '@bufbuild/protobuf';
 import { ValueSchema } from '@bufbuild/protobuf/wkt';
 import {
+  AgreedFeeSchema,
   BinSchema,
   type Catalogue,
   ConnectionConfigSchema,
@@ -17,6 +18,7 @@ import {
   RouteSchema,
 } from '#gen/payments/v1/catalogue_pb.js';
 import { type CatalogueChange, CatalogueChangeSchema } from '#gen/payments/v1/configuration_service_pb.js';
+import { agreedFeeInWords } from '#src/connectors/port/agreed-fee.ts';
 
 /** The lists of a catalogue: their members' names, and whether the order of members means something. */
 const LISTS = [
@@ -132,4 +134,10 @@ function change(
 
 function jsonValue(json: JsonValue) {
   return fromJson(ValueSchema, json);
+}
+
+/** Describes the value of a change if it is a connection's agreed fees: one per line. */
+export function changedFees(path: string, value: JsonValue): string | undefined {
+  if (!/^connections\[.*\]\.agreed_fees$/s.test(path) || !Array.isArray(value)) return undefined;
+  return value.map((fee) => agreedFeeInWords(fromJson(AgreedFeeSchema, fee))).join('\n');
 }

@@ -89,7 +89,7 @@ export type VersionedCatalogue = {
  * undo must work in an incident, and what the connection still owes is reported like that of a removed one.
  *
  * @param predecessor the catalogue whose connections are taken over, with their health, if they have the same
- * definition and secrets. A connection of which only the secrets differ keeps its health.
+ * definition (whatever the agreed fees) and secrets. A connection of which only the secrets differ keeps its health.
  * @throws CatalogueError that names the connection and the setting at fault, or an id that now points to a different
  * account; in that case, everything that was opened is closed again.
  */
@@ -115,7 +115,7 @@ export function openCatalogue(
     requireSandbox(definition, options);
     const secrets = resolveSecrets(definition, options.environment, credentials);
     const before = earlier.get(id);
-    const isDefinedAlike = before !== undefined && equals(ConnectionConfigSchema, before, definition);
+    const isDefinedAlike = before !== undefined && isOpenedAlike(before, definition);
     const isSame = isDefinedAlike && predecessor?.secretKeys.get(id) === secrets.key;
     const kept = isSame ? predecessor.connections.get(id) : undefined;
     const known = isDefinedAlike ? predecessor?.health.get(id) : undefined;
@@ -170,6 +170,12 @@ export function openCatalogue(
     if (error instanceof CatalogueError) error.version = version;
     throw error;
   }
+}
+
+/** Returns true if the connections of two definitions do the same. The agreed fees are read when reports are matched. */
+function isOpenedAlike(one: ConnectionConfig, other: ConnectionConfig): boolean {
+  const [first, second] = [one, other].map((definition) => ({ ...definition, agreedFees: [] }));
+  return first !== undefined && second !== undefined && equals(ConnectionConfigSchema, first, second);
 }
 
 /**

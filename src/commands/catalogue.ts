@@ -1,4 +1,4 @@
-import { create, toJson } from '@bufbuild/protobuf';
+import { create, type JsonValue, toJson } from '@bufbuild/protobuf';
 import { ValueSchema } from '@bufbuild/protobuf/wkt';
 import { stringify } from 'yaml';
 import { type Catalogue, CatalogueSchema } from '#gen/payments/v1/catalogue_pb.js';
@@ -10,6 +10,7 @@ import {
 } from '#gen/payments/v1/configuration_service_pb.js';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import { emptyCatalogue } from '#src/catalogue/change-catalogue.ts';
+import { changedFees } from '#src/catalogue/compare-catalogues.ts';
 import { NO_CREDENTIALS, type ReadCredentials } from '#src/catalogue/credentials.ts';
 import { findDoubts, type Surroundings } from '#src/catalogue/find-doubts.ts';
 import type { OpenedCatalogue, VersionedCatalogue } from '#src/catalogue/open-catalogue.ts';
@@ -330,12 +331,17 @@ function dryRunText({ examined, unchanged, approximate, ...groups }: CatalogueDr
 }
 
 function describeChange({ path, kind, before, after }: CatalogueChange): string {
-  const json = (value: CatalogueChange['before']) => (value ? JSON.stringify(toPlain(value)) : '');
+  const json = (value: CatalogueChange['before']) => {
+    const plain = value && toPlain(value);
+    return plain === undefined
+      ? ''
+      : (changedFees(path, plain)?.replaceAll('\n', '; ') ?? JSON.stringify(plain));
+  };
   if (kind === 'CHANGED') return `${kind} ${path}: ${json(before) || 'absent'} → ${json(after) || 'absent'}`;
   return `${kind} ${path}`;
 }
 
-function toPlain(value: NonNullable<CatalogueChange['before']>): unknown {
+function toPlain(value: NonNullable<CatalogueChange['before']>): JsonValue {
   return toJson(ValueSchema, value);
 }
 

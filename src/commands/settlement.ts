@@ -34,7 +34,8 @@ const USAGE = `Usage: npm run settlement -- <action> --connection <id>
                                        transactions that its lines settle
   fetch [--from <day> --before <day>]  fetches the report at Stripe and imports it as if it were a file; days as in
                                        2026-09-30 (UTC), --before exclusive; without them, the days not fetched yet
-  match                                searches the lines of unknown payments again, all of them
+  match                                searches the lines of unknown payments again, and compares unexpected fees again,
+                                       all of them
   sandbox-report <file>                writes the report of a connection to the sandbox
   differences                          what reports say differently from the record, unresolved first
   resolve <kind> <subject> --note <why>   ends the work on a difference; a change of its amounts opens it again

@@ -1,6 +1,7 @@
 import { toJson } from '@bufbuild/protobuf';
 import { type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import type { CatalogueChange, CatalogueFault } from '#gen/payments/v1/configuration_service_pb.js';
+import { changedFees } from '#src/catalogue/compare-catalogues.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { badge, shortened } from './show.ts';
 
@@ -15,16 +16,16 @@ export function changeTable(changes: readonly CatalogueChange[]): Html {
     .slice(0, MAX_ROWS)
     .map(
       ({ path, kind, before, after }) =>
-        html`<tr><th scope="row" class="long"><code>${shortened(path, 300)}</code></th><td>${badge(kind)}</td><td class="long">${value('Before', before)}</td><td class="long">${value('After', after)}</td></tr>`,
+        html`<tr><th scope="row" class="long"><code>${shortened(path, 300)}</code></th><td>${badge(kind)}</td><td class="long">${value('Before', path, before)}</td><td class="long">${value('After', path, after)}</td></tr>`,
     );
   const more = changes.length - MAX_ROWS;
   return html`<table class="lines changes"><thead><tr><th scope="col">Where</th><th scope="col">Change</th><th scope="col">Before</th><th scope="col">After</th></tr></thead><tbody>${rows}</tbody></table>${more > 0 ? html`<p class="quiet">And ${more} more.</p>` : NOTHING}`;
 }
 
-function value(name: string, json: Value | undefined): Html {
+function value(name: string, path: string, json: Value | undefined): Html {
   if (!json) return NOTHING;
   const told = toJson(ValueSchema, json);
-  const text = typeof told === 'string' ? told : JSON.stringify(told, null, 1);
+  const text = changedFees(path, told) ?? (typeof told === 'string' ? told : JSON.stringify(told, null, 1));
   return html`<span class="narrow quiet">${name}: </span><code>${shortened(text, MAX_VALUE_LENGTH)}</code>`;
 }
 

@@ -11,6 +11,7 @@ import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { hiddenFields, previewButton, type ReadCatalogue } from './configuration.ts';
 import { connectionState } from './connection-state.ts';
 import { type Editor, missing } from './editor.ts';
+import { feeField, feesIn, fieldsOfFees } from './fee-lines.ts';
 import {
   areaField,
   checkField,
@@ -97,6 +98,7 @@ function fieldsOfConnection(connection: ConnectionConfig, form: ConnectorForm): 
   return fieldsOf({
     ...{ id, name, connector, provider_id: providerId, accounts: accountIds.join('\n') },
     retired: retired ? 'on' : '',
+    ...fieldsOfFees(connection.agreedFees),
     ...fieldsOfSettings(settings, form),
     ...Object.fromEntries(NUMBERS.map(([of]) => [of, number(connection[of])])),
     breaker: circuitBreaker ? 'present' : '',
@@ -125,6 +127,7 @@ export function connectionIn(fields: Fields, catalogue: Catalogue, form: Connect
     ...(breaker && { circuitBreaker: breaker }),
     accountIds: wordsIn(fields, 'accounts'),
     retired: fields('retired') === 'on',
+    agreedFees: feesIn(fields),
   });
 }
 
@@ -164,6 +167,7 @@ ${areaField(fields, 'accounts', 'Only for these accounts (optional)', {
   ...{ rows: 2, maxLength: 40_000 },
   help: 'Account ids, one per line. Other accounts’ payments pass the connection over.',
 })}
+${feeField(fields)}
 ${limits(fields)}
 ${name !== '' ? checkField(fields, 'retired', 'Retired: gets no payments') : NOTHING}
 ${mayAct ? secretPart(fields, { form, name, mayStore }) : NOTHING}

@@ -9,7 +9,7 @@ import {
   storeDifferences,
   sumPayouts,
 } from '#src/store/tables/settlement-differences.ts';
-import type { LineResult } from '#src/store/tables/settlement-matches.ts';
+import { LINES_AT_ONCE, type LineResult } from '#src/store/tables/settlement-matches.ts';
 import { countAlarm } from '#src/store/tables/settlement-progress.ts';
 import { checkPayout, findDifferences } from './find-differences.ts';
 import type { SettledAccount } from './settled-connection.ts';
@@ -45,11 +45,36 @@ const MAX_AGAIN = 1_000;
 
 /** Compares again what raises alarms: the transaction may have changed. */
 export async function compareAlarming(database: Database, account: SettledAccount): Promise<void> {
-  const open = await openSubjects(database, account.identity, [ALARMING], MAX_AGAIN);
+  await compareAgain(database, account, ALARMING, MAX_AGAIN);
+}
+
+/**
+ * Compares again the transactions with unexpected fees, the newest: the agreed fees may have changed.
+ *
+ * @param limit from each node of a distributed database.
+ */
+export async function compareFees(database: Database, account: SettledAccount, limit: number): Promise<void> {
+  const found = await compareAgain(database, account, 'fee_unexpected', limit);
+  if (found.has(ALARMING)) await countAlarm(database, account.identity);
+}
+
+/** @returns the kinds of the differences that are there. */
+async function compareAgain(
+  database: Database,
+  account: SettledAccount,
+  kind: DifferenceKind,
+  limit: number,
+): Promise<ReadonlySet<DifferenceKind>> {
+  const kinds = new Set<DifferenceKind>();
+  const open = await openSubjects(database, account.identity, [kind], limit);
   for (const [accountId, own] of Map.groupBy(open, (one) => one.accountId)) {
     const ids = own.map(({ subject }) => subject);
-    await compareTransactions(database, accountId, account, ids);
+    for (let at = 0; at < ids.length; at += LINES_AT_ONCE) {
+      const some = ids.slice(at, at + LINES_AT_ONCE);
+      for (const one of await compareTransactions(database, accountId, account, some)) kinds.add(one.kind);
+    }
   }
+  return kinds;
 }
 
 /**
@@ -60,7 +85,7 @@ export async function compareAlarming(database: Database, account: SettledAccoun
 export async function compareTransactions(
   database: Database,
   accountId: string,
-  { identity, windowMs }: SettledAccount,
+  { identity, windowMs, agreedFees }: SettledAccount,
   ids: readonly string[],
 ): Promise<readonly FoundDifference[]> {
   const rows = await matchedRows(database, accountId, identity, ids);
@@ -69,7 +94,8 @@ export async function compareTransactions(
     const [transaction] = own as [MatchedRow, ...MatchedRow[]];
     const lines = own.map((row) => ({ ...row, minorUnits: row.lineMinorUnits, currency: row.lineCurrency }));
     const { connectionId, paymentId } = transaction;
-    for (const one of findDifferences(transaction, lines, windowMs))
+    const fees = agreedFees.get(connectionId) ?? [];
+    for (const one of findDifferences(transaction, lines, { windowMs, fees }))
       found.push({ ...one, subject, connectionId, paymentId });
   }
   await storeDifferences(database, accountId, identity, { subjects: ids, found });

@@ -1,3 +1,4 @@
+import { type AgreedFee, feeOn } from '#src/connectors/port/agreed-fee.ts';
 import { formatMoney, type Money } from '#src/money.ts';
 import type { DifferenceKind, MatchedRow } from '#src/store/tables/settlement-differences.ts';
 
@@ -7,13 +8,13 @@ export type Difference = { readonly kind: DifferenceKind; readonly detail: strin
 /** The part of a transaction that its lines must agree with. */
 export type ComparedTransaction = Pick<
   MatchedRow,
-  'type' | 'capture' | 'status' | 'minorUnits' | 'currency' | 'succeededAt'
+  'type' | 'capture' | 'status' | 'minorUnits' | 'currency' | 'succeededAt' | 'methodType'
 >;
 
 /** A line that is matched to the transaction. */
 export type ComparedLine = Pick<
   MatchedRow,
-  'report' | 'kind' | 'gross' | 'settlementCurrency' | 'occurredAt'
+  'report' | 'kind' | 'gross' | 'fee' | 'feeParts' | 'settlementCurrency' | 'occurredAt'
 > & {
   /** As the payer saw it; undefined if the report does not say. */
   readonly minorUnits: bigint | undefined;
@@ -25,18 +26,23 @@ export type ComparedLine = Pick<
  * amount that the payer saw counts with its gross amount if that is in the transaction's currency, and is not compared
  * otherwise. Two reports of one provider about the same money are compared separately.
  *
- * @param windowMs time after a success, at the most, until the provider settles it.
+ * @param terms.windowMs time after a success, at the most, until the provider settles it.
+ * @param terms.fees the fees that are agreed with the provider (compareFee).
  */
 export function findDifferences(
   transaction: ComparedTransaction,
   lines: readonly ComparedLine[],
-  windowMs: number,
+  { windowMs, fees }: { readonly windowMs: number; readonly fees: readonly AgreedFee[] },
 ): Difference[] {
   const found = new Map<DifferenceKind, Difference>();
   const late = findLate(transaction, lines, windowMs);
   if (late) found.set(late.kind, late);
   for (const own of Map.groupBy(lines, ({ report }) => report).values()) {
-    for (const one of compare(transaction, own)) found.set(one.kind, one);
+    const differences = compare(transaction, own);
+    // The fee of money that is settled twice is taken twice.
+    const isTwice = differences.some(({ kind }) => kind === 'duplicate');
+    const ofFee = isTwice || !isMovement(transaction) ? [] : compareFee(transaction, own, fees);
+    for (const one of [...differences, ...ofFee]) found.set(one.kind, one);
   }
   return [...found.values()];
 }
@@ -75,6 +81,43 @@ function compareSum(
   const direct = lines.filter(({ kind }) => kind === 'payment' || kind === 'refund');
   const isTwice = direct.length > 1 && settled.minorUnits === expected * BigInt(direct.length);
   return [{ kind: isTwice ? 'duplicate' : 'amount_differs', detail }];
+}
+
+/**
+ * Compares the fees that the provider kept of a payment or capture with the fee agreed for the settlement currency and the
+ * payment method type, for the sum of its lines. Fees on refunds and disputes are not compared, and neither is the fee on
+ * money that the provider has taken back.
+ *
+ * @param fees of the connection; without any, nothing is compared.
+ */
+function compareFee(
+  { type, methodType }: ComparedTransaction,
+  lines: readonly ComparedLine[],
+  fees: readonly AgreedFee[],
+): Difference[] {
+  if (fees.length === 0 || (type !== 'PURCHASE' && type !== 'CAPTURE')) return [];
+  return [...Map.groupBy(lines, (line) => line.settlementCurrency)].flatMap(([currency, own]) => {
+    const gross = own.reduce((sum, line) => sum + line.gross, 0n);
+    // A cost is negative.
+    const kept = -own.reduce((sum, { fee }) => sum + fee, 0n);
+    if (gross <= 0n) return [];
+    const words = (minorUnits: bigint) => inWords({ minorUnits, currency });
+    const settled = `a fee of ${words(kept)} settled on ${words(gross)}`;
+    const fee = chooseFee(fees, currency, methodType);
+    if (!fee) {
+      return kept === 0n ? [] : [{ kind: 'fee_unexpected', detail: `${settled}, without an agreed fee` }];
+    }
+    const agreed = feeOn(fee, gross);
+    const tolerance = fee.tolerance ?? BigInt(own.reduce((sum, { feeParts }) => sum + feeParts, 0));
+    const beyond = kept > agreed ? kept - agreed : agreed - kept;
+    if (beyond <= tolerance) return [];
+    return [{ kind: 'fee_unexpected', detail: `${settled}, agreed ${words(agreed)}` }];
+  });
+}
+
+function chooseFee(fees: readonly AgreedFee[], currency: string, type: string): AgreedFee | undefined {
+  const own = fees.filter((fee) => fee.currency === currency);
+  return own.find((fee) => fee.methodType === type) ?? own.find((fee) => fee.methodType === undefined);
 }
 
 function findLate(

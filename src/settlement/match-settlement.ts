@@ -18,7 +18,7 @@ import {
 } from '#src/store/tables/settlement-matches.ts';
 import { finishMatching, leaseMatching } from '#src/store/tables/settlement-progress.ts';
 import { chooseTransaction, movesTransaction } from './choose-transaction.ts';
-import { compareAlarming, compareSettlement } from './compare-settlement.ts';
+import { compareAlarming, compareFees, compareSettlement } from './compare-settlement.ts';
 import { findMissing } from './find-missing.ts';
 import type { SettledAccount } from './settled-connection.ts';
 
@@ -43,7 +43,8 @@ const SEARCHED_AGAIN = 10_000;
  * imports that were killed, and again those of unknown payments. Only transactions of that account count. Then finds
  * the successes that no line settles.
  *
- * @param options.again number of lines of unknown payments to search again at the most.
+ * @param options.again number of lines of unknown payments to search again, and of unexpected fees to compare again, at the
+ * most.
  * @param options.stop ends the work after the current lines; another run continues it.
  * @param options.onLines called after some lines are matched and compared; the next lines wait for it.
  */
@@ -68,6 +69,7 @@ export async function matchSettlement(
   counts.matched += await matchAgain(database, account, again, options);
   if (stop?.aborted) return counts;
   await compareAlarming(database, account);
+  await compareFees(database, account, again);
   await findMissing(database, account);
   await finishMatching(database, account.identity, imports);
   return counts;

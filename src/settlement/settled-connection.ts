@@ -1,3 +1,5 @@
+import type { AgreedFee as AgreedFeeConfig } from '#gen/payments/v1/catalogue_pb.js';
+import { type AgreedFee, readAgreedFee } from '#src/connectors/port/agreed-fee.ts';
 import type { SettlementSource } from '#src/connectors/port/settlement-source.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import type { SettledConnection } from './import-settlement.ts';
@@ -10,12 +12,18 @@ export type SettledAccount = {
   readonly windowMs: number;
   /** The same for kinds of reports that settle sooner, by their lines' `report`. */
   readonly reportWindowsMs?: Readonly<Record<string, number>>;
+  /** The fees that are agreed with the provider, by connection; those of a connection without any are not compared. */
+  readonly agreedFees: ReadonlyMap<string, readonly AgreedFee[]>;
 };
 
 /** The part of an opened catalogue that settlement reads. */
 export type SettledCatalogue = {
   readonly catalogue: {
-    readonly connections: readonly { readonly id: string; readonly connector: string }[];
+    readonly connections: readonly {
+      readonly id: string;
+      readonly connector: string;
+      readonly agreedFees: readonly AgreedFeeConfig[];
+    }[];
   };
   readonly connections: ReadonlyMap<
     string,
@@ -51,17 +59,29 @@ export function settledConnection(
   if (!reports) return 'no reports';
   const { identity, accountCurrency: currency, settlementSource: source } = connection;
   const sameAccount = [...opened.connections].filter(([, other]) => other.identity === identity);
+  const connectionIds = sameAccount.map(([other]) => other);
   return {
     ...{ settled: { id, identity, read: reports.read, currency }, source },
     account: {
-      identity,
-      connectionIds: sameAccount.map(([other]) => other),
-      windowMs: reports.windowHours * HOUR_MS,
+      ...{ identity, connectionIds, windowMs: reports.windowHours * HOUR_MS },
       reportWindowsMs: Object.fromEntries(
         Object.entries(reports.reportHours ?? {}).map(([report, hours]) => [report, hours * HOUR_MS]),
       ),
+      agreedFees: agreedFeesOf(opened, connectionIds),
     },
   };
+}
+
+function agreedFeesOf(
+  { catalogue }: SettledCatalogue,
+  ids: readonly string[],
+): ReadonlyMap<string, readonly AgreedFee[]> {
+  const own = catalogue.connections.filter(({ id }) => ids.includes(id));
+  const read = own.map(({ id, agreedFees }) => {
+    const fees = agreedFees.map(readAgreedFee);
+    return [id, fees.filter((fee): fee is AgreedFee => 'currency' in fee)] as const;
+  });
+  return new Map(read);
 }
 
 /** Returns the ids of the connections whose reports can be imported. */

@@ -29,7 +29,12 @@ async function importReport({ databaseUrl, path }: ImportOrder): Promise<ImportR
   const file = { name: 'report.csv', open: () => createReadStream(path) };
   const imported = await importSettlement(database, connection, file, { actor: 'bench' });
   const importedMs = performance.now();
-  const account = { identity: 'bench', connectionIds: ['bench'], windowMs: 86_400_000 };
+  const account = {
+    identity: 'bench',
+    connectionIds: ['bench'],
+    agreedFees: new Map(),
+    windowMs: 86_400_000,
+  };
   const { matched } = await matchSettlement(database, account);
   const { user, system } = process.cpuUsage(before);
   await database.close();

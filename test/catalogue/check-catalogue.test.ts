@@ -32,6 +32,31 @@ describe('the faults of a catalogue', () => {
     ]);
   });
 
+  it('an agreed fee is refused by the field at fault, and a second one for the same money', () => {
+    const fees = (...all: string[]) =>
+      faultsOf(
+        change('    connector: sandbox', `    agreed_fees: [${all.join(', ')}]\n    connector: sandbox`),
+      );
+    const path = 'connections[0].agreed_fees';
+    expect(fees("{ currency: USD, percent: '2.9', fixed: '0.30' }", "{ currency: EUR, fixed: '1' }")).toEqual(
+      [],
+    );
+    expect(
+      fees("{ currency: USD, percent: '1', payment_method_type: CARD }", "{ currency: USD, fixed: '1' }"),
+    ).toEqual([]);
+    expect(fees("{ currency: USD, percent: '-1', fixed: '0.001' }", '{ currency: ABC, fixed: x }')).toEqual([
+      expect.stringContaining(` ${path}[0].percent NOT_ALLOWED ERROR`),
+      expect.stringContaining(` ${path}[0].fixed NOT_ALLOWED ERROR`),
+      expect.stringContaining(` ${path}[1].currency NOT_ALLOWED ERROR`),
+    ]);
+    expect(fees("{ currency: USD, percent: '1' }", "{ currency: USD, percent: '2' }")).toEqual([
+      expect.stringContaining(` ${path}[1].currency NOT_ALLOWED ERROR`),
+    ]);
+    expect(fees("{ currency: USD, percent: '1', payment_method_type: CASH }")).toEqual([
+      expect.stringContaining(` ${path}[0].payment_method_type NOT_ALLOWED ERROR`),
+    ]);
+  });
+
   it('more than twenty broken rules are all reported', () => {
     const bins = Array.from({ length: 30 }, (_, i) => `  - prefix: 'x${i}'`).join('\n');
     expect(faultsOf(`${SMALL}${bins}\n`).length).toBe(30);

@@ -102,6 +102,17 @@ describe('a catalogue that replaces another', () => {
     await other.close();
   });
 
+  it('a change of agreed fees keeps the connection and its health', async () => {
+    const before = open(SMALL);
+    const fees = "    agreed_fees: [{ currency: USD, percent: '2.9' }]\n    connector: sandbox";
+    const after = open(change('    connector: sandbox', fees), before);
+    expect(after.catalogue.connections[0]?.agreedFees).toMatchObject([{ currency: 'USD', percent: '2.9' }]);
+    expect(after.connections.get('one')).toBe(before.connections.get('one'));
+    expect(after.health.get('one')).toBe(before.health.get('one'));
+    await before.close(after);
+    await after.close();
+  });
+
   it('a removed connection remains reachable for look-ups', async () => {
     const before = open(change('id: one', 'id: old').replace('connection: one', 'connection: old'));
     const after = open(SMALL, before);

@@ -191,6 +191,14 @@ it('with CATALOGUE_FILE, only checks are possible', async () => {
     code: 0,
     stdout: 'CHANGED bins[4111].issuer_name: "Bank" → "Other"\n',
   });
+  const withFees = OWN.replace(
+    '    connector: sandbox',
+    "    agreed_fees: [{ currency: USD, percent: '2.9', fixed: '0.30' }, { currency: JPY, fixed: '30' }]\n    connector: sandbox",
+  );
+  expect(await asked('diff', file('fees.yaml', withFees))).toMatchObject({
+    code: 0,
+    stdout: 'CHANGED connections[one].agreed_fees: absent → USD: 2.9% + 0.30; JPY: 30\n',
+  });
   expect(await asked('publish', other, '--comment', 'x')).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('(CONFIGURED_BY_FILE)'),

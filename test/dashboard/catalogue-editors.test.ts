@@ -58,6 +58,11 @@ it.each(forms)('a connection of $name stays the same in a form that is not chang
     authorizationValidDays: 5,
     redirectValidMinutes: 6,
     accountIds: ['a', 'b'],
+    agreedFees: [
+      { currency: 'USD', percent: '2.90', fixed: '0.30' },
+      { currency: 'BRL', paymentMethodType: 'PIX', percent: '0.99', tolerance: '0.02' },
+      { currency: 'JPY', fixed: '30', tolerance: '2' },
+    ],
   });
   expectWhole(ConnectionConfigSchema, connection);
   expectWhole(CircuitBreakerSchema, connection.circuitBreaker);

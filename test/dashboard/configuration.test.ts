@@ -182,7 +182,7 @@ describe('a connection on the dashboard', () => {
     const account = 'a9e4c1de-0000-4000-8000-000000000001';
     const text = await preview('/catalogue/connection?id=guarded-one', {
       ...{ name: 'Renamed', s_timeout_ms: '9000', s_acquirer: '', s_methods: 'PIX: PIX\r\nCASH : BOLETO' },
-      ...{ accounts: account, maxInFlight: '50', failurePercent: '' },
+      ...{ accounts: account, maxInFlight: '50', failurePercent: '', fees: 'USD: 2.9%' },
     });
     const { putConnection } = JSON.parse(fieldsIn(text, '/catalogue/publish').change ?? '');
     expect(putConnection).toEqual({
@@ -193,8 +193,35 @@ describe('a connection on the dashboard', () => {
         notification_secret: 'SANDBOX_NOTIFICATION_SECRET',
       },
       circuitBreaker: { minCalls: 3, windowS: 30, openS: 10 },
-      ...{ maxInFlight: 50, accountIds: [account] },
+      ...{ maxInFlight: 50, accountIds: [account], agreedFees: [{ currency: 'USD', percent: '2.9' }] },
     });
+  });
+
+  it('its agreed fees are entered in lines, shown in words, and refused by the field at fault', async () => {
+    const path = '/catalogue/connection?id=guarded-one';
+    const fees = 'USD :2.9 %+0.30\r\n\r\nUSD PIX:  0.99%\r\nEUR: 0.25 within 0.05';
+    const text = await preview(path, { fees });
+    const { putConnection } = JSON.parse(fieldsIn(text, '/catalogue/publish').change ?? '');
+    expect(putConnection.agreedFees).toEqual([
+      { currency: 'USD', percent: '2.9', fixed: '0.30' },
+      { currency: 'USD', paymentMethodType: 'PIX', percent: '0.99' },
+      { currency: 'EUR', fixed: '0.25', tolerance: '0.05' },
+    ]);
+    expect(text).toContain('<code>connections[guarded-one].agreed_fees</code>');
+    expect(text.replaceAll('&#43;', '+')).toContain(
+      'USD: 2.9% + 0.30\nUSD PIX: 0.99%\nEUR: 0.25, within 0.05',
+    );
+    expect(await preview(path, { fees: 'USD: 2.9% + 0.301' })).toContain('.agreed_fees[0].fixed</code>');
+    const fields = fieldsIn(await textOf(path), '/catalogue/connection');
+    for (const wrong of ['USD 2.9', 'USD:', 'USD: -1%', 'USD: 2,9%', '2.9%', 'USD: 1% + 1 + 1']) {
+      const response = await operator.post('/catalogue/connection', { ...fields, fees: wrong });
+      const page = await response.text();
+      expect([wrong, response.status, page.includes('Agreed fees: must have lines as USD: 2.9%')]).toEqual([
+        wrong,
+        400,
+        true,
+      ]);
+    }
   });
 
   it('the credentials are tested with what was entered, and no page or log shows them', async () => {

@@ -48,7 +48,7 @@ const lines = () => tables.query('SELECT line_key FROM settlement_line');
 describe('the upload of a report', () => {
   it('a report is imported and matched once, and its import is audited, listed and told', async () => {
     const { transaction } = await pay();
-    const rows = [reportLine(transaction), reportLine(''), payoutLine('-9.50')];
+    const rows = [reportLine(transaction), reportLine(''), payoutLine('-9.41')];
     expect(await followed(await upload(...rows))).toContain(
       'Imported september.csv: 3 new, 0 repeated; of the new lines, 1 matched, 1 of unknown payments, 0 ambiguous.',
     );
@@ -219,9 +219,9 @@ describe('the page of the differences', () => {
     const [good, short] = [await pay(), await pay()];
     await upload(
       reportLine(good.transaction),
-      reportLine(short.transaction, { amount: '9.00', gross: '9.00', net: '8.50' }),
+      reportLine(short.transaction, { amount: '9.00', gross: '9.00', fee: '-0.56', net: '8.44' }),
       reportLine('', { operation: 'ch_unknown', payout: '' }),
-      payoutLine('-17.00'),
+      payoutLine('-16.85'),
     );
     const page = await textOf('/settlement', reader);
     for (const text of [
@@ -330,7 +330,7 @@ describe('the page of a payout', () => {
         created_at: `2026-09-30T11:00:${String(n % 60).padStart(2, '0')}Z`,
       }),
     );
-    await upload(reportLine(transaction), ...many, payoutLine('-8.30'));
+    await upload(reportLine(transaction), ...many, payoutLine('-8.21'));
     const payment = await textOf(`/payments/${ACCOUNT_ONE}/${id}`);
     const path = /href="\/dashboard(\/settlement\/payout\?[^"]+)"/.exec(payment)?.[1] ?? '';
     const page = await textOf(path, reader);
@@ -343,9 +343,9 @@ describe('the page of a payout', () => {
         .replaceAll(/<span.*?<\/span>|<[^>]+>/g, ' ')
         .trim()
         .split(/\s+/);
-    expect(cells('payment')).toEqual(['1', '10.00', '-0.50', '0.00', '9.50']);
-    expect(cells('all lines')).toEqual(['121', '10.00', '-1.70', '0.00', '8.30']);
-    expect(cells('payout')).toEqual(['1', '-8.30', '0.00', '0.00', '-8.30']);
+    expect(cells('payment')).toEqual(['1', '10.00', '-0.59', '0.00', '9.41']);
+    expect(cells('all lines')).toEqual(['121', '10.00', '-1.79', '0.00', '8.21']);
+    expect(cells('payout')).toEqual(['1', '-8.21', '0.00', '0.00', '-8.21']);
     const later = /href="\/dashboard(\/settlement\/payout\?[^"]+after=[^"]+)"/.exec(page)?.[1] ?? '';
     const rows = [page, await textOf(later)].map((text) => text.match(/<tr><td class="nowrap">/g)?.length);
     expect(rows).toEqual([100, 22]);
@@ -376,7 +376,7 @@ describe('the settlement of a payment', () => {
       net: '-4.00',
       payout: 'po_2',
     };
-    await upload(reportLine(transaction), payoutLine('-9.50'), reportLine(history[1].id, back));
+    await upload(reportLine(transaction), payoutLine('-9.41'), reportLine(history[1].id, back));
     const page = await textOf(path);
     expect(page).toContain('<h2>Settlement</h2>');
     const cells = (type: string) =>
@@ -385,7 +385,7 @@ describe('the settlement of a payment', () => {
         ' ',
       );
     expect(cells('PURCHASE')).toMatch(
-      /USD 10.00\s+Fee\s+USD -0.50\s+Net\s+USD 9.50\s+2026-10-02 08:00:00\s+in\s+po_1/,
+      /USD 10.00\s+Fee\s+USD -0.59\s+Net\s+USD 9.41\s+2026-10-02 08:00:00\s+in\s+po_1/,
     );
     expect(cells('REFUND')).toMatch(
       /USD -4.00\s+Fee\s+USD 0.00\s+Net\s+USD -4.00\s+In\s+po_2\s*, not reported as paid yet/,

@@ -45,7 +45,7 @@ beforeAll(async () => {
   );
   const report = sandboxReport(
     ...[reportLine(good?.transaction ?? ''), reportLine(foreign?.transaction ?? '', { payout: 'po_2' })],
-    reportLine(short?.transaction ?? '', { amount: '9.00', gross: '9.00', net: '8.50' }),
+    reportLine(short?.transaction ?? '', { amount: '9.00', gross: '9.00', fee: '-0.50', net: '8.50' }),
     ...[reportLine(timeless?.transaction ?? '', { created_at: '' }), reportLine('', { operation: 'ch_x' })],
     ...fees,
     payoutLine('-15.00', { created_at: '2026-10-01T04:00:00Z' }),
@@ -81,7 +81,7 @@ describe('settlement.csv', () => {
     expect(rows.find(({ payment_id: id }) => id === good?.payment)).toMatchObject({
       ...{ account_id: ACCOUNT_ONE, merchant_order_id: 'order-1', settlement_kind: 'payment' },
       ...{ settlement_result: 'matched', settled_at_utc: '2026-09-30T10:00:00.000Z', amount: '10.00' },
-      ...{ currency: 'USD', gross: '10.00', fee: '-0.50', tax: '0.00', net: '9.50' },
+      ...{ currency: 'USD', gross: '10.00', fee: '-0.59', tax: '0.00', net: '9.41' },
       ...{ settlement_currency: 'USD', payout_reference: 'po_1', connection_id: 'sandbox-one' },
       ...{ payment_method_type: 'CARD', brand: 'VISA', card_last_four: '1881', country: 'US' },
     });
@@ -103,12 +103,12 @@ describe('settlement.csv', () => {
     expect(kinds.get('none_expected')?.[0]).toMatchObject({
       ...{ account_id: '', payment_id: '', amount: '', net: '-0.01', settlement_kind_reported: 'tax' },
     });
-    // 9.50 + 9.50 + 8.50 + 9.50 of an unknown payment, less the others.
-    expect(sumsOf(rows, 'net')).toEqual({ USD: 37_000n - BigInt(FEES) * 10n });
+    // 9.41 + 9.41 + 8.50 + 9.41 of an unknown payment, less the others.
+    expect(sumsOf(rows, 'net')).toEqual({ USD: 36_730n - BigInt(FEES) * 10n });
     const [audited] = await tables.query(
       "SELECT detail FROM audit_log WHERE action = 'exported' ORDER BY id DESC LIMIT 1",
     );
-    expect(audited).toEqual({ detail: `${FEES + 4} rows, USD 16.00` });
+    expect(audited).toEqual({ detail: `${FEES + 4} rows, USD 15.73` });
     expect(settled(await rowsOf('settlement', { ...SEPTEMBER, account_id: ACCOUNT_TWO }, OPERATOR))).toEqual([
       foreign?.transaction,
     ]);
@@ -158,18 +158,25 @@ describe('differences.csv', () => {
     const own = await rowsOf('differences', { ...today(), before: today().before }, headersOne());
     expect(own).toEqual([]);
     await tables.query("UPDATE settlement_difference SET opened_at = '2026-09-30T23:00:00Z'");
-    expect(await rowsOf('differences', SEPTEMBER, headersOne())).toMatchObject([
+    const rows = await rowsOf('differences', SEPTEMBER, headersOne());
+    expect(
+      rows.toSorted((one, other) => (one.difference_kind ?? '').localeCompare(other.difference_kind ?? '')),
+    ).toMatchObject([
       {
         ...{ account_id: ACCOUNT_ONE, payment_id: short?.payment, transaction_id: short?.transaction },
         ...{ difference_kind: 'amount_differs', difference_status: 'OPEN', connection_id: 'sandbox-one' },
         ...{ difference_detail: '9.00 USD settled, here 10.00 USD', merchant_order_id: 'order-1' },
         ...{ opened_at_utc: '2026-09-30T23:00:00.000Z', resolved_at_utc: '', closed_at_utc: '' },
       },
+      {
+        ...{ payment_id: short?.payment, difference_kind: 'fee_unexpected' },
+        difference_detail: 'a fee of 0.50 USD settled on 9.00 USD, agreed 0.56 USD',
+      },
     ]);
     expect(await rowsOf('differences', SEPTEMBER, headersTwo())).toEqual([]);
     const all = await rowsOf('differences', SEPTEMBER, READER);
     const kinds = all.map(({ difference_kind: kind }) => kind).toSorted();
-    expect(kinds).toEqual(['amount_differs', 'payout_unbalanced', 'unknown_line']);
+    expect(kinds).toEqual(['amount_differs', 'fee_unexpected', 'payout_unbalanced', 'unknown_line']);
     const unknown = all.find(({ difference_kind: kind }) => kind === 'unknown_line');
     expect(unknown).toMatchObject({ account_id: '', payment_id: '', transaction_id: '' });
     const only = await rowsOf('differences', { ...SEPTEMBER, difference_kind: 'unknown_line' }, OPERATOR);
@@ -189,10 +196,11 @@ describe('differences.csv', () => {
       readCsv(text).map((row) => [row.difference_kind, row.difference_status]),
     );
     expect(states).toEqual({
-      ...{ amount_differs: 'OPEN', unknown_line: 'RESOLVED', payout_unbalanced: 'CLOSED' },
+      ...{ amount_differs: 'OPEN', fee_unexpected: 'OPEN' },
+      ...{ unknown_line: 'RESOLVED', payout_unbalanced: 'CLOSED' },
     });
     const open = { ...SEPTEMBER, difference_status: 'OPEN' };
-    expect(await rowsOf('differences', open, OPERATOR)).toHaveLength(1);
+    expect(await rowsOf('differences', open, OPERATOR)).toHaveLength(2);
     const refused = await get('differences', { ...SEPTEMBER, currency: 'USD' }, OPERATOR);
     expect(refused.status).toBe(400);
   });
@@ -207,7 +215,10 @@ it('a line that is matched behind the reading makes the file of all accounts bre
   const ofLine =
     'UPDATE transaction SET provider_payment_id = $1 WHERE id = $2 RETURNING connection_identity';
   const [{ connection_identity: identity } = {}] = await tables.query(ofLine, ['ch_x', short?.transaction]);
-  const account = { identity: String(identity), connectionIds: ['sandbox-one'], windowMs: 10_000 };
+  const account = {
+    ...{ identity: String(identity), connectionIds: ['sandbox-one'], windowMs: 10_000 },
+    agreedFees: new Map(),
+  };
   expect(await matchSettlement(database, account)).toMatchObject({ matched: 1 });
   await expect(Array.fromAsync(reading)).rejects.toThrow('reports are being matched');
   const again = await openExport(database, asked);

@@ -87,6 +87,7 @@ it.each([
   ['currency', ['payment 55.75 EUR: 55.75 -1.92 USD']],
   ['twice', ['payment 55.75 USD: 55.75 -1.92 USD', 'payment 55.75 USD: 55.75 -1.92 USD']],
   ['unknown', []],
+  ['fee', ['payment 55.75 USD: 55.75 -3.84 USD']],
 ])('a report that is %s on request', async (how, expected) => {
   const { id } = await charge({ description: `sandbox:settle_wrong:${how}` });
   expect(of(await readReport(), id)).toEqual(expected);

@@ -160,7 +160,7 @@ describe('the daily fetch', () => {
   const deps = (own: object = {}) => ({
     database,
     openedCatalogue: () => ({
-      catalogue: { connections: ['s', 't'].map((id) => ({ id, connector: 'stripe' })) },
+      catalogue: { connections: ['s', 't'].map((id) => ({ id, connector: 'stripe', agreedFees: [] })) },
       // Two connections to one account.
       connections: new Map(['s', 't'].map((id) => [id, { ...stripe.connection, ...own }])),
     }),

@@ -1,10 +1,12 @@
 import { beforeEach, expect, it } from 'vitest';
+import { type AgreedFee, readAgreedFee } from '#src/connectors/port/agreed-fee.ts';
 import type { ReadSettlement } from '#src/connectors/port/settlement-line.ts';
 import { readStripeSettlement } from '#src/connectors/stripe/settlement.ts';
 import { ageOut } from '#src/server/age-out.ts';
 import { followSettlement } from '#src/server/follow-settlement.ts';
 import { importSettlement, type SettledConnection } from '#src/settlement/import-settlement.ts';
 import { matchSettlement } from '#src/settlement/match-settlement.ts';
+import type { SettledAccount } from '#src/settlement/settled-connection.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { dueSettlement } from '#src/store/tables/settlement-progress.ts';
 import { csv } from '../connectors/settlement/read-lines.ts';
@@ -47,8 +49,10 @@ const file = (...rows: Record<string, string>[]) => {
 };
 const importRows = (...rows: Record<string, string>[]) =>
   importSettlement(database, CONNECTION, file(...rows), { actor: 'Ada' });
-const ACCOUNT = { identity: 'stripe 1', connectionIds: ['s'], windowMs: 2 * 86_400_000 };
-const match = () => matchSettlement(database, ACCOUNT);
+const ACCOUNT: SettledAccount = {
+  ...{ identity: 'stripe 1', connectionIds: ['s'], windowMs: 2 * 86_400_000, agreedFees: new Map() },
+};
+const match = (account = ACCOUNT) => matchSettlement(database, account);
 
 async function addTransaction(
   n: number,
@@ -288,6 +292,42 @@ it('a difference ends when a later line explains it', async () => {
   expect(await differences()).toEqual([]);
 });
 
+it('a fee that was not agreed is a difference of payments that are matched from then on, until a line or another agreement explains it', async () => {
+  const agreed = (more: object) =>
+    readAgreedFee({
+      ...{ currency: 'USD', paymentMethodType: '', percent: '2.9', fixed: '0.30', tolerance: '' },
+      ...more,
+    }) as AgreedFee;
+  const fees = [agreed({}), agreed({ paymentMethodType: 'PIX', percent: '1', fixed: '' })];
+  const judged = { ...ACCOUNT, agreedFees: new Map([['s', fees]]) };
+  for (const n of [3, 4]) await addTransaction(n);
+  await tables.query("UPDATE payment SET method_type = 'PIX' WHERE id = $1", [id(4)]);
+  const kept = (fee: string, net: string) => ({ fee, net });
+  await importRows(charge(1, kept('0.90', '11.10')));
+  await match();
+  expect(await differences()).toEqual([]);
+  await importRows(charge(2), charge(3, kept('1.00', '11.00')), charge(4));
+  await match(judged);
+  expect(await differences()).toEqual([
+    `fee_unexpected ${id(3)}: a fee of 1.00 USD settled on 12.00 USD, agreed 0.65 USD`,
+    `fee_unexpected ${id(4)}: a fee of 0.65 USD settled on 12.00 USD, agreed 0.12 USD`,
+  ]);
+  const correction = (n: number, fee: string) => ({
+    ...{ gross: '0.00', fee: `-${fee}`, net: fee, customer_facing_amount: '0.00' },
+    'payment_metadata[transaction_id]': id(n),
+  });
+  await importRows(charge(31, correction(3, '0.35')), charge(11, correction(1, '0.05')));
+  await match(judged);
+  expect(await differences()).toEqual([
+    `fee_unexpected ${id(1)}: a fee of 0.85 USD settled on 12.00 USD, agreed 0.65 USD`,
+    `fee_unexpected ${id(4)}: a fee of 0.65 USD settled on 12.00 USD, agreed 0.12 USD`,
+  ]);
+  await match({ ...ACCOUNT, agreedFees: new Map([['s', [agreed({})]]]) });
+  expect(await differences()).toEqual([expect.stringContaining(`fee_unexpected ${id(1)}`)]);
+  await match();
+  expect(await differences()).toEqual([]);
+});
+
 const on = (day: number) => ({ created_utc: `2026-09-${String(day).padStart(2, '0')} 10:00:00` });
 
 it('a success beyond the provider’s window that no line settles is missing, until a later line settles it', async () => {
@@ -346,7 +386,7 @@ it('a line of an unknown payment is matched once the payment is known, and its d
 });
 
 const CATALOGUE = {
-  catalogue: { connections: [{ id: 's', connector: 'stripe' }] },
+  catalogue: { connections: [{ id: 's', connector: 'stripe', agreedFees: [] }] },
   connections: new Map([['s', { identity: 'stripe 1' }]]),
 };
 const alarms: string[] = [];
@@ -397,26 +437,26 @@ it('the alarm of a line is raised before the next lines are matched, and a failu
   });
   await importRows(charge(1));
   await importRows(charge(2));
-  const matchedAtAlarm: Promise<number>[] = [];
-  const matched = async () => (await stored()).filter((line) => line.endsWith(' matched')).length;
+  const order: string[] = [];
   const query: Database['query'] = async (statement, values) => {
     const { name } = statement as { name?: string };
     if (name === 'lease_settlement_progress' && values?.[1] === 'stripe 2') throw new Error('broken');
+    if (name === 'set_settlement_line_results') order.push('matched');
     return database.query(statement, values);
   };
   const following = followSettlement({
     database: { ...database, query },
     openedCatalogue: () => ({
-      catalogue: { connections: ['s', 't'].map((one) => ({ id: one, connector: 'stripe' })) },
+      catalogue: { connections: ['s', 't'].map((one) => ({ id: one, connector: 'stripe', agreedFees: [] })) },
       connections: new Map([
         ['s', { identity: 'stripe 1' }],
         ['t', { identity: 'stripe 2' }],
       ]),
     }),
-    onSettlementAlarm: () => void matchedAtAlarm.push(matched()),
+    onSettlementAlarm: () => void order.push('alarm'),
   });
   await expect(following).rejects.toThrow('broken');
-  expect(await Promise.all(matchedAtAlarm)).toEqual([1, 2]);
+  expect(order).toEqual(['matched', 'alarm', 'matched', 'alarm']);
   expect(await stored()).toEqual(['txn_1 matched', 'txn_2 matched', 'txn_5 null']);
 });
 

@@ -19,7 +19,7 @@ onOwnDatabase({
 });
 
 const CATALOGUE = {
-  catalogue: { connections: [{ id: 'm', connector: 'mercado-pago' }] },
+  catalogue: { connections: [{ id: 'm', connector: 'mercado-pago', agreedFees: [] }] },
   connections: new Map([['m', { identity: 'mercado-pago 1', accountCurrency: 'ARS' }]]),
 };
 

@@ -55,6 +55,10 @@ const PLANTED: readonly Scenario[] = [
   },
   { currency: 'COP', value: 90_000, description: wrong('amount'), differences: ['amount_differs'] },
   { currency: 'JPY', value: 900, description: wrong('late'), differences: ['late'] },
+  { description: wrong('fee'), differences: ['fee_unexpected'] },
+  { captures: [{ value: 20 }, { value: 10, description: wrong('fee') }], differences: ['fee_unexpected'] },
+  { currency: 'COP', value: 90_000, description: wrong('fee'), differences: ['fee_unexpected'] },
+  { currency: 'JPY', value: 900, description: wrong('fee'), differences: ['fee_unexpected'] },
 ];
 
 /** A payment that was made, with the kinds of its differences. */

@@ -19,7 +19,7 @@ export function reportLine(
   return {
     ...{ movement, type: 'payment', created_at: '2026-09-30T10:00:00Z', payment: `ch_${movement}` },
     ...{ operation: `ch_${movement}`, transaction, amount: '10.00', currency: 'USD', gross: '10.00' },
-    ...{ fee: '-0.50', net: '9.50', settlement_currency: 'USD', payout: 'po_1', ...more },
+    ...{ fee: '-0.59', net: '9.41', settlement_currency: 'USD', payout: 'po_1', ...more },
   };
 }
 

@@ -78,6 +78,34 @@ export type AddressInput = {
   readonly neighborhood?: string | null;
 };
 
+/** The fee on a payment or capture: a percentage of its gross amount in the settlement currency, rounded half up to that currency's minor unit, and a fixed amount. Decimals are texts, such as "2.9". */
+export type AgreedFee = {
+  /** The currency in which the provider settles, ISO 4217. */
+  readonly currency: string;
+  /** Only for this type; when absent, for all types without a fee of their own in this currency. */
+  readonly payment_method_type: string;
+  /** From 0 to 100, with at most 6 decimal places; none when absent. */
+  readonly percent: string;
+  /** In `currency`; none when absent. `percent`, `fixed` or both must be present. */
+  readonly fixed: string;
+  /** By how much the fee of a payment or capture may differ, in `currency`; when absent, one minor unit for each part from which the report adds up the fee. */
+  readonly tolerance: string;
+};
+
+/** The fee on a payment or capture: a percentage of its gross amount in the settlement currency, rounded half up to that currency's minor unit, and a fixed amount. Decimals are texts, such as "2.9". */
+export type AgreedFeeInput = {
+  /** The currency in which the provider settles, ISO 4217. */
+  readonly currency: string;
+  /** Only for this type; when absent, for all types without a fee of their own in this currency. */
+  readonly payment_method_type?: string | null;
+  /** From 0 to 100, with at most 6 decimal places; none when absent. */
+  readonly percent?: string | null;
+  /** In `currency`; none when absent. `percent`, `fixed` or both must be present. */
+  readonly fixed?: string | null;
+  /** By how much the fee of a payment or capture may differ, in `currency`; when absent, one minor unit for each part from which the report adds up the fee. */
+  readonly tolerance?: string | null;
+};
+
 /** An airline booking. Send tickets as `tickets`. In the record, `ticket` is the only ticket, or the first of several; `tickets` lists all of them, and is null if there are fewer than two. */
 export type Airline = {
   /** Booking reference (passenger name record). */
@@ -948,6 +976,8 @@ export type ConnectionConfig = {
   readonly account_ids: readonly string[];
   /** Maximum number of calls that one process has in flight at this connection; three quarters of MAX_IN_FLIGHT when absent. Payments take up to seven eighths of them. If every target of a payment's route is full, the payment is refused, and its key stays unused. */
   readonly max_in_flight: number | null;
+  /** The fees agreed with the provider, with which its settlement reports are compared; not compared if empty. At most one for each currency and payment method type. A change applies to the lines that are matched from then on, and to fees that were unexpected. */
+  readonly agreed_fees: readonly AgreedFee[];
 };
 
 /** An account at a provider: its connector and settings. */
@@ -976,6 +1006,8 @@ export type ConnectionConfigInput = {
   readonly account_ids?: readonly string[] | null;
   /** Maximum number of calls that one process has in flight at this connection; three quarters of MAX_IN_FLIGHT when absent. Payments take up to seven eighths of them. If every target of a payment's route is full, the payment is refused, and its key stays unused. */
   readonly max_in_flight?: number | null;
+  /** The fees agreed with the provider, with which its settlement reports are compared; not compared if empty. At most one for each currency and payment method type. A change applies to the lines that are matched from then on, and to fees that were unexpected. */
+  readonly agreed_fees?: readonly AgreedFeeInput[] | null;
 };
 
 /** The connection that was used. */

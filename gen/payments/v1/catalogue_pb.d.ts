@@ -196,6 +196,15 @@ export declare type ConnectionConfig = Message<"payments.v1.ConnectionConfig"> &
    * @generated from field: optional int32 max_in_flight = 10;
    */
   maxInFlight?: number | undefined;
+
+  /**
+   * The fees agreed with the provider, with which its settlement reports are compared; not compared if empty. At most one
+   * for each currency and payment method type. A change applies to the lines that are matched from then on, and to fees
+   * that were unexpected.
+   *
+   * @generated from field: repeated payments.v1.AgreedFee agreed_fees = 13;
+   */
+  agreedFees: AgreedFee[];
 };
 
 /**
@@ -203,6 +212,56 @@ export declare type ConnectionConfig = Message<"payments.v1.ConnectionConfig"> &
  * Use `create(ConnectionConfigSchema)` to create a new message.
  */
 export declare const ConnectionConfigSchema: GenMessage<ConnectionConfig>;
+
+/**
+ * The fee on a payment or capture: a percentage of its gross amount in the settlement currency, rounded half up to that
+ * currency's minor unit, and a fixed amount. Decimals are texts, such as "2.9".
+ *
+ * @generated from message payments.v1.AgreedFee
+ */
+export declare type AgreedFee = Message<"payments.v1.AgreedFee"> & {
+  /**
+   * The currency in which the provider settles, ISO 4217.
+   *
+   * @generated from field: string currency = 1;
+   */
+  currency: string;
+
+  /**
+   * Only for this type; when absent, for all types without a fee of their own in this currency.
+   *
+   * @generated from field: string payment_method_type = 2;
+   */
+  paymentMethodType: string;
+
+  /**
+   * From 0 to 100, with at most 6 decimal places; none when absent.
+   *
+   * @generated from field: string percent = 3;
+   */
+  percent: string;
+
+  /**
+   * In `currency`; none when absent. `percent`, `fixed` or both must be present.
+   *
+   * @generated from field: string fixed = 4;
+   */
+  fixed: string;
+
+  /**
+   * By how much the fee of a payment or capture may differ, in `currency`; when absent, one minor unit for each part from
+   * which the report adds up the fee.
+   *
+   * @generated from field: string tolerance = 5;
+   */
+  tolerance: string;
+};
+
+/**
+ * Describes the message payments.v1.AgreedFee.
+ * Use `create(AgreedFeeSchema)` to create a new message.
+ */
+export declare const AgreedFeeSchema: GenMessage<AgreedFee>;
 
 /**
  * Stops sending payments to a connection that does not respond. Calls that could not be sent and calls with an unknown

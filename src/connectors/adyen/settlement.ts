@@ -63,7 +63,9 @@ function readLine(row: TableRow, keyOf: (parts: readonly unknown[]) => string): 
   const currency = requireCurrency(row, 'Net Currency');
   const amount = shown === undefined ? undefined : balanceOf(row, 'Gross', 'GC', shown);
   const net = balanceOf(row, 'Net', 'NC', currency);
-  const costs = FEES.reduce((sum, column) => sum + readAmount(row, column, currency), 0n);
+  const fees = FEES.map((column) => readAmount(row, column, currency));
+  const costs = fees.reduce((sum, fee) => sum + fee, 0n);
+  const feeParts = fees.filter((fee) => fee !== 0n).length;
   const reference = row.read('Psp Reference');
   const modification = row.read('Modification Reference');
   const batch = requireText(row, 'Batch Number');
@@ -83,7 +85,7 @@ function readLine(row: TableRow, keyOf: (parts: readonly unknown[]) => string): 
     disputeReference: isDispute ? (row.read('Dispute Reference') ?? modification) : undefined,
     payoutReference: batch,
     amount: shown === undefined || amount === undefined ? undefined : { minorUnits: amount, currency: shown },
-    ...balanced({ gross: net + costs, net }),
+    ...balanced({ gross: net + costs, net, feeParts }),
     settlementCurrency: currency,
     exchangeRate: row.read('Exchange Rate'),
     occurredAt: readTime(row, 'Creation Date', ZONES[row.read('TimeZone') ?? '']),

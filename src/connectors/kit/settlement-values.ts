@@ -110,8 +110,8 @@ export function createLineKeys(): (parts: readonly unknown[]) => string {
 
 /** The amounts of a line: a fee that the report does not name is whatever lies between gross and net. */
 export function balanced(
-  amounts: Pick<SettlementLine, 'gross' | 'net'> & { readonly tax?: bigint },
-): Pick<SettlementLine, 'gross' | 'fee' | 'tax' | 'net'> {
-  const { gross, net, tax = 0n } = amounts;
-  return { gross, fee: net - gross - tax, tax, net };
+  amounts: Pick<SettlementLine, 'gross' | 'net'> & { readonly tax?: bigint; readonly feeParts?: number },
+): Pick<SettlementLine, 'gross' | 'fee' | 'feeParts' | 'tax' | 'net'> {
+  const { gross, net, tax = 0n, feeParts = 1 } = amounts;
+  return { gross, fee: net - gross - tax, feeParts: Math.max(1, feeParts), tax, net };
 }

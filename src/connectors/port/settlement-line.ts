@@ -36,6 +36,8 @@ export type SettlementLine = {
   readonly fee: bigint;
   readonly tax: bigint;
   readonly net: bigint;
+  /** Number of parts from which the report adds up the fee, each of them rounded; at least 1. */
+  readonly feeParts: number;
   readonly settlementCurrency: string;
   /** Decimal text; undefined without a conversion. */
   readonly exchangeRate: string | undefined;

@@ -15,11 +15,15 @@ export type MatchedRow = {
   readonly minorUnits: bigint;
   readonly currency: string;
   readonly succeededAt: Date | undefined;
+  /** The payment's payment_method.type. */
+  readonly methodType: string;
   readonly report: string;
   readonly kind: SettlementKind;
   readonly lineMinorUnits: bigint | undefined;
   readonly lineCurrency: string | undefined;
   readonly gross: bigint;
+  readonly fee: bigint;
+  readonly feeParts: number;
   readonly settlementCurrency: string;
   /** By the provider's clock; undefined if the report does not say it for certain. */
   readonly occurredAt: Date | undefined;
@@ -30,9 +34,11 @@ const MATCHED = {
   text: `
     SELECT t.id, t.payment_id AS "paymentId", t.connection_id AS "connectionId", t.type, t.capture, t.status,
       t.amount_minor_units AS "minorUnits", t.currency, m.report, m.kind, m.amount_minor_units AS "lineMinorUnits",
-      m.currency AS "lineCurrency", m.gross, m.settlement_currency AS "settlementCurrency",
-      t.succeeded_at AS "succeededAt", m.occurred_at AS "occurredAt"
+      m.currency AS "lineCurrency", m.gross, m.fee, m.fee_parts AS "feeParts",
+      m.settlement_currency AS "settlementCurrency", t.succeeded_at AS "succeededAt", m.occurred_at AS "occurredAt",
+      p.method_type AS "methodType"
     FROM settlement_match m JOIN transaction t ON t.account_id = $1 AND t.id = m.transaction_id
+      JOIN payment p ON p.account_id = $1 AND p.id = t.payment_id
     WHERE m.account_id = $1 AND m.connection_identity = $2 AND m.transaction_id = ANY ($3::uuid[])`,
 };
 
@@ -80,7 +86,8 @@ export async function sumPayouts(
 /** The kinds of difference between reports and the record, the most urgent first. */
 export const DIFFERENCE_KINDS = [
   ...(['status_differs', 'amount_differs', 'currency_differs', 'duplicate', 'refund_reversed'] as const),
-  ...(['missing_at_provider', 'unknown_line', 'ambiguous_line', 'payout_unbalanced', 'late'] as const),
+  ...(['missing_at_provider', 'unknown_line', 'ambiguous_line', 'payout_unbalanced'] as const),
+  ...(['fee_unexpected', 'late'] as const),
 ];
 
 /** A kind of difference. */

@@ -93,6 +93,7 @@ const COLUMNS = {
   fee: 'bigint',
   tax: 'bigint',
   net: 'bigint',
+  fee_parts: 'smallint',
   settlement_currency: 'text',
   exchange_rate: 'text',
   occurred_at: 'timestamptz',
@@ -141,6 +142,7 @@ function rowOf(file: NewSettlementFile, line: SettlementLine): unknown[] {
       line.fee,
       line.tax,
       line.net,
+      line.feeParts,
     ],
     ...[line.settlementCurrency, line.exchangeRate, line.occurredAt],
   ];

@@ -25,6 +25,7 @@ export type OpenLine = {
   readonly fee: bigint;
   readonly tax: bigint;
   readonly net: bigint;
+  readonly feeParts: number;
   readonly settlementCurrency: string;
   readonly occurredAt: Date | undefined;
   /** The result of an earlier search; undefined if there was none. */
@@ -35,7 +36,7 @@ const LINE = `connection_identity AS "connectionIdentity", line_key AS key, line
       our_id AS "ourId", provider_reference AS "providerReference", parent_reference AS "parentReference",
       dispute_reference AS "disputeReference", amount_minor_units AS "minorUnits", currency,
       connection_id AS "connectionId", payout_reference AS "payoutReference", report, gross, fee,
-      tax, net,
+      tax, net, fee_parts AS "feeParts",
       settlement_currency AS "settlementCurrency", occurred_at AS "occurredAt", result`;
 const NEXT = {
   name: 'next_settlement_lines',
@@ -159,13 +160,15 @@ const MATCH = {
   name: 'insert_settlement_matches',
   text: `
     INSERT INTO settlement_match (account_id, transaction_id, connection_identity, line_key, payment_id, report, kind,
-      payout_reference, amount_minor_units, currency, gross, fee, tax, net, settlement_currency, occurred_at)
+      payout_reference, amount_minor_units, currency, gross, fee, tax, net, settlement_currency, occurred_at,
+      fee_parts)
     SELECT $1, transaction_id, $2, line_key, payment_id, report, kind, payout_reference, amount_minor_units, currency,
-      gross, fee, tax, net, settlement_currency, occurred_at
+      gross, fee, tax, net, settlement_currency, occurred_at, fee_parts
     FROM unnest($3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::text[],
-      $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::timestamptz[])
+      $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::timestamptz[],
+      $17::smallint[])
       AS l (transaction_id, payment_id, line_key, report, kind, payout_reference, amount_minor_units, currency, gross, fee,
-        tax, net, settlement_currency, occurred_at)
+        tax, net, settlement_currency, occurred_at, fee_parts)
     ON CONFLICT DO NOTHING`,
 };
 const RESULT = {
@@ -196,7 +199,7 @@ export async function storeMatches(
 
 const COPIED = [
   ...(['key', 'report', 'kind', 'payoutReference', 'minorUnits', 'currency', 'gross', 'fee', 'tax'] as const),
-  ...(['net', 'settlementCurrency', 'occurredAt'] as const),
+  ...(['net', 'settlementCurrency', 'occurredAt', 'feeParts'] as const),
 ] satisfies readonly (keyof OpenLine)[];
 
 /** Stores that lines of one account at a provider were searched, with the result: they are not searched again. */

@@ -39,7 +39,7 @@ describe('Stripe', () => {
       ...{ lineNumber: 2, key: 'txn_1', report: '', kind: 'payment', rawKind: 'charge', ourId: OURS },
       ...{ providerReference: 'pi_1', parentReference: 'pi_1', payoutReference: 'po_1' },
       ...{ amount: { minorUnits: 1200n, currency: 'JPY' }, gross: 1200n, fee: -65n, tax: 0n, net: 1135n },
-      ...{ settlementCurrency: 'USD', occurredAt: new Date('2026-09-30T23:59:59Z') },
+      ...{ feeParts: 1, settlementCurrency: 'USD', occurredAt: new Date('2026-09-30T23:59:59Z') },
       ...{ disputeReference: undefined, exchangeRate: undefined },
     });
     expect(JSON.stringify(line, (_, value) => String(value))).not.toContain('ada');
@@ -174,7 +174,7 @@ describe('Adyen', () => {
         parentReference: 'P1',
         payoutReference: '130',
       },
-      ...{ amount: { minorUnits: 2000n, currency: 'EUR' }, gross: 2000n, fee: -40n, net: 1960n },
+      ...{ amount: { minorUnits: 2000n, currency: 'EUR' }, gross: 2000n, fee: -40n, feeParts: 3, net: 1960n },
       occurredAt: new Date('2026-09-30T10:00:00Z'),
     });
     expect(refunded).toMatchObject({ kind: 'refund', ourId: REFUND, gross: -2000n, fee: -20n, net: -2020n });
