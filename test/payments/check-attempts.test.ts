@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp } from '#src/connectors/port/connector.ts';
+import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
-import { claimAttempt } from '../support/claimed-rows.ts';
+import { claimAttempt, type OpenAttempt } from '../support/claimed-rows.ts';
 import { notified } from '../support/news.ts';
-import { APPROVED, DECLINED, NOT_SENT, UNKNOWN } from '../support/outcomes.ts';
+import { APPROVED, DECLINED, NOT_SENT, providerData, UNKNOWN } from '../support/outcomes.ts';
 import {
   answerOf,
   asked,
@@ -203,6 +204,43 @@ describe('a worker that has lost its attempt', () => {
       expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: true }]);
     },
   );
+});
+
+describe('the page to which a payer is sent', () => {
+  const REDIRECT: Outcome = { kind: 'awaits_payer', providerData, show: { page: 'https://bank.example' } };
+  const told = async (attempt: OpenAttempt) =>
+    (
+      await tables.query('SELECT event_sequence AS events FROM payment WHERE id = $1', [attempt.paymentId])
+    )[0];
+
+  it.each([0, 1, 2])('has one event, whoever else reports it: a worker with the token %d', async (fence) => {
+    const attempt = await claimAttempt(database);
+    const deps = depsOf(REDIRECT);
+    await checkDue(deps);
+    const due = await rowOf(attempt);
+    expect(due.status).toBe('PENDING');
+    expect(await writeLate(deps, attempt, fence, REDIRECT)).toBe('unchanged');
+    expect(await told(attempt)).toEqual({ events: 1 });
+    expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
+  });
+
+  it('is not shown again to a payer who has acted, by a worker that learned of it before', async () => {
+    const attempt = await claimAttempt(database);
+    await checkDue(depsOf(REDIRECT));
+    await makeDue();
+    await checkDue(depsOf({ kind: 'pending', providerData }));
+    expect(await told(attempt)).toEqual({ events: 2 });
+    expect(await writeLate(depsOf(REDIRECT), attempt, 1, REDIRECT)).toBe('unchanged');
+    expect((await standing(attempt)).subStatus).toBe(Payment_SubStatus_Value.IN_PROCESS);
+  });
+
+  it('is shown to a payer although another worker has learned in the meantime that the provider has yet to decide', async () => {
+    const attempt = await claimAttempt(database);
+    await checkDue(depsOf({ kind: 'pending', providerData }));
+    await writeLate(depsOf(REDIRECT), attempt, 0, REDIRECT);
+    expect((await standing(attempt)).subStatus).toBe(Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP);
+    expect(await told(attempt)).toEqual({ events: 2 });
+  });
 });
 
 describe('a card that waits for the outcome of its payment', () => {

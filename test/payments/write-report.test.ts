@@ -217,7 +217,7 @@ describe("the outcome of a payment's own transaction", () => {
       "INSERT INTO vaulted_token (id, account_id, type, card, card_number, active) VALUES ($1, $2, 'CARD', '', 'sealed', false)",
       [card, ACCOUNT_ONE],
     );
-    await set(`vaulted_token = '${card}'`);
+    await set(`vaulted_token = '${card}', awaits_payer = false`);
     const { record } = isWritten(await write(payment, outcome));
     expect(await payments.tables.query('SELECT active FROM vaulted_token')).toEqual(cards);
     if (outcome !== APPROVED || !record.updatedAt) return;

@@ -39,6 +39,7 @@ import {
   type TransactionInState,
   type TransactionRow,
 } from './state.ts';
+import { isShownAlready } from './waiting.ts';
 
 /** A report on one transaction. */
 export type Report =
@@ -112,6 +113,7 @@ function applyToBase(
   at: Timestamp,
 ): Change | Unapplied {
   const { payment, transaction } = found;
+  if (isShownAlready(outcome, found)) return 'unchanged';
   const books = booksOf(payment, transaction);
   const correction = correctionOf(found, outcome, reportedAt);
   if (correction !== 'now' && !mayBecome(transaction, outcome, books)) {

@@ -13,6 +13,7 @@ import {
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { toDecimal } from '#src/money.ts';
 import { type Books, booksAfter, leftToRefund, type OperationType, type PlannedOperation } from './books.ts';
+import { wasSentAway } from './state.ts';
 import { currentStates, transactionStates, WAITING } from './states.ts';
 
 /** Fields that an operation's transaction takes from its request. */
@@ -137,20 +138,13 @@ export function withOwnAttempt(before: Payment, id: string): Payment {
  */
 export function recordPayer(record: Payment, before: Pick<Payment, 'subStatus'>, outcome: Outcome): void {
   // The payer has returned or acted, so it is the provider's turn.
-  if (outcome.kind === 'pending' && SENT_AWAY.has(before.subStatus)) {
+  if (outcome.kind === 'pending' && wasSentAway(before)) {
     record.subStatus = Payment_SubStatus_Value.IN_PROCESS;
   }
   if (outcome.kind !== 'awaits_payer' && record.checkout) {
     record.checkout = { ...record.checkout, sdkActionRequired: false };
   }
 }
-
-/** States of a payment whose payer was redirected to a wallet's page or a 3-D Secure challenge. */
-const SENT_AWAY = new Set([
-  Payment_SubStatus_Value.CREATED,
-  Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP,
-  Payment_SubStatus_Value.IN_PROCESS,
-]);
 
 /**
  * Expires an authorization that was not captured in time. If it was already captured or released, the record stays the

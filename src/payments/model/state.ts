@@ -165,6 +165,17 @@ export function payerMustAct({ status, subStatus }: Pick<Payment, 'status' | 'su
   );
 }
 
+const SENT_AWAY = new Set([
+  Payment_SubStatus_Value.CREATED,
+  Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP,
+  Payment_SubStatus_Value.IN_PROCESS,
+]);
+
+/** Returns true for an open payment whose payer was shown what to do, and may have acted since. */
+export function wasSentAway({ subStatus }: Pick<Payment, 'subStatus'>): boolean {
+  return SENT_AWAY.has(subStatus);
+}
+
 /** Finds the transaction that a payment began with, if it succeeded. */
 export function succeededBase<T extends Pick<TransactionRow, 'type' | 'status'>>(
   transactions: readonly T[],

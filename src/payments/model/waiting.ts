@@ -2,7 +2,14 @@ import { create, equals } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
 import { formatMoney } from '#src/money.ts';
-import { isCode, isOpenAttempt, payerMustAct, shownOf, type TransactionInState } from './state.ts';
+import {
+  isCode,
+  isOpenAttempt,
+  payerMustAct,
+  shownOf,
+  type TransactionInState,
+  wasSentAway,
+} from './state.ts';
 
 /** The outcome of a query to a provider without a look-up. Nothing was sent that could take money. */
 export const NO_LOOK_UP: Outcome = {
@@ -26,6 +33,15 @@ export function isNothingNew(outcome: Outcome, found: TransactionInState, isLast
   if (outcome.kind === 'awaits_payer' && !isLast) return !hasReceivedMore(outcome, found);
   if (outcome.kind === 'to_complete') return true;
   return isPendingAsShown(outcome, found);
+}
+
+/**
+ * Returns true if a report only repeats what the payer was shown, and so has no event. Two workers may learn it: the caller
+ * after a long wait, and a check, or two checks. It is also out of date once the payer has acted.
+ */
+export function isShownAlready(outcome: Outcome, found: TransactionInState): boolean {
+  if (outcome.kind !== 'awaits_payer' || !found.transaction.awaitsPayer) return false;
+  return wasSentAway(found.record) && !hasReceivedMore(outcome, found);
 }
 
 /** Returns true if another part of a transfer has arrived than the record shows. */
