@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { MIGRATIONS } from '#src/store/engine/migrate.ts';
@@ -14,4 +14,11 @@ it.each(Object.entries(FROZEN))('the migration %s is never edited, comments incl
   const text = readFileSync(join(MIGRATIONS, name));
   const advice = `${name} is frozen: put the change into a new migration that the previous release tolerates`;
   expect(createHash('sha256').update(text).digest('hex'), advice).toBe(sha256);
+});
+
+it('migrations are numbered one after another, each number once', () => {
+  const numbers = readdirSync(MIGRATIONS)
+    .sort()
+    .map((name) => Number(name.slice(0, 4)));
+  expect(numbers).toEqual(numbers.map((_, i) => i + 1));
 });
