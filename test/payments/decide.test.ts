@@ -317,6 +317,19 @@ describe('after the look-up of an authorization', () => {
     ],
   });
   const operating = found(begun(AUTHORIZED, 'CAPTURE', 40n, 'operation'), PAST_TERM);
+  /** An authorization after its term, with a capture that has failed late, so many days ago. */
+  const failedLate = (days: number) => {
+    const failure = { ...DECLINED, corrects: [''] } as Outcome;
+    const report = {
+      kind: 'outcome',
+      transactionId: 'operation',
+      outcome: failure,
+      pauseS: PAUSE_S,
+    } as const;
+    const { state } = learned(CAPTURED, report);
+    const transactions = state.transactions.map((one) => ({ ...one, sinceReportMs: days * DAY_MS }));
+    return found({ ...state, transactions }, PAST_TERM);
+  };
   const captures = withTotals({ captured: 60n, refunded: 0n });
   const refused = { outcome: APPROVED, release: 'refused' } as const;
   table([
@@ -356,6 +369,20 @@ describe('after the look-up of an authorization', () => {
     [
       'without a look-up, its term decides',
       held(PAST_TERM),
+      NOT_CALLED,
+      `write lapsed ${HOUR_S} (lapsed)`,
+      NO_LOOK_UPS,
+    ],
+    [
+      'for twelve days after a failed capture, it is held beyond its term',
+      failedLate(5),
+      NOT_CALLED,
+      `nothing unchanged ${day(7)} (-)`,
+      NO_LOOK_UPS,
+    ],
+    [
+      'twelve days after a failed capture, its term decides',
+      failedLate(12),
       NOT_CALLED,
       `write lapsed ${HOUR_S} (lapsed)`,
       NO_LOOK_UPS,

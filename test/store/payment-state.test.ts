@@ -64,8 +64,12 @@ describe('reading the state of a payment', () => {
           ...{ ...own, id: base.transactionId, ageMs: expect.any(Number) },
           payerTimeLeftMs: expect.any(Number),
           sinceSuccessMs: expect.any(Number),
+          sinceReportMs: expect.any(Number),
         },
-        { ...own, ...operation, id: claim.transactionId, ageMs: expect.any(Number) },
+        {
+          ...{ ...own, ...operation, id: claim.transactionId },
+          ...{ ageMs: expect.any(Number), sinceReportMs: expect.any(Number) },
+        },
       ],
     });
     const [first, second] = state.transactions.map(({ ageMs }) => ageMs / 1000);

@@ -7,7 +7,7 @@ import type { Money } from '#src/money.ts';
 import type { OutcomeReport, Report } from '../model/apply.ts';
 import { isEndWithoutMoney } from '../model/closing.ts';
 import { contradicts, isAlarm, reportOfOwnMoney } from '../model/contradiction.ts';
-import { correctionOf } from '../model/correction.ts';
+import { correctionOf, heldAgainMs } from '../model/correction.ts';
 import { endsDispute } from '../model/disputes.ts';
 import { beyondBooks, changedRefund, type ExternalOperation, isRefundUndone } from '../model/external.ts';
 import {
@@ -285,7 +285,8 @@ function decideAuthorization(
   { hasNews }: CheckTerms,
 ): Decision {
   const { transaction, terms } = found;
-  const restS = (terms.authorizationValidDays * DAY_MS - transaction.ageMs) / 1000;
+  const termMs = terms.authorizationValidDays * DAY_MS - transaction.ageMs;
+  const restS = Math.max(termMs, heldAgainMs(found)) / 1_000;
   const isHeld = !isOver(found);
   const made = beyondBooks(found, reported);
   const mayLapse = isHeld && restS <= 0 && !made;

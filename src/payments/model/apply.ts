@@ -14,7 +14,13 @@ import {
 } from './change.ts';
 import { cancelsLast, closedChange, isEndWithoutMoney, NOT_CLOSED_YET, tooLateChange } from './closing.ts';
 import { contradicts } from './contradiction.ts';
-import { booksCorrectedBy, type Correction, correctionOf, NEEDS_AUTHORIZATION } from './correction.ts';
+import {
+  booksCorrectedBy,
+  type Correction,
+  correctionOf,
+  HELD_AGAIN_MS,
+  NEEDS_AUTHORIZATION,
+} from './correction.ts';
 import { type DisputeReport, disputeChange } from './disputes.ts';
 import { eventOf } from './event.ts';
 import { type ExternalReport, externalChange } from './external.ts';
@@ -296,15 +302,9 @@ function confirmed(
   };
 }
 
-/**
- * Time that an authorization is held after a capture failed, before it may lapse. Adyen itself captures again within ten
- * days.
- */
-const HELD_AGAIN_S = 12 * 86_400;
-
 /** Returns the seconds until the next check of an authorization that is held again after a failed capture. */
 function heldAgainS({ type }: TransactionRow): number | undefined {
-  return type === 'CAPTURE' ? HELD_AGAIN_S : undefined;
+  return type === 'CAPTURE' ? HELD_AGAIN_MS / 1_000 : undefined;
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   type TransactionInState,
   type TransactionRow,
 } from './state.ts';
+import { hasFailedLate } from './states.ts';
 
 /**
  * The place of a report that is the opposite of a transaction's final state.
@@ -104,6 +105,24 @@ function staysReleased(
   const isReleasing = ({ id, type, status, isFinal }: TransactionRow) =>
     id !== failed.id && NEEDS_AUTHORIZATION.has(type) && status === 'SUCCEEDED' && isFinal;
   return isReleased && (!failed.isFinal || transactions.some(isReleasing));
+}
+
+/**
+ * Time that an authorization is held after a capture failed late, before it may lapse. Adyen itself captures again within
+ * ten days.
+ */
+export const HELD_AGAIN_MS = 12 * 86_400_000;
+
+/** Returns the time that an authorization is still held because a capture has failed late; 0 if none has. */
+export function heldAgainMs({
+  record,
+  transactions,
+}: Pick<TransactionInState, 'record' | 'transactions'>): number {
+  const failed = new Set(record.transactionsHistory.filter(hasFailedLate).map(({ id }) => id));
+  const rests = transactions
+    .filter(({ id }) => failed.has(id))
+    .map(({ sinceReportMs = 0 }) => HELD_AGAIN_MS - sinceReportMs);
+  return Math.max(0, ...rests);
 }
 
 /** Types of operations that act on what an authorization holds. */

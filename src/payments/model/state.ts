@@ -94,6 +94,8 @@ export type TransactionRow = {
   readonly ageMs: number;
   /** Time since the transaction first succeeded, according to the database's clock; undefined if it never did. */
   readonly sinceSuccessMs?: number | undefined;
+  /** Time since the last report that was written about the transaction, according to the database's clock. */
+  readonly sinceReportMs?: number | undefined;
   /** Number of its movement corrections so far, and their signed sum. */
   readonly corrections?: number | undefined;
   readonly correctedMinorUnits?: bigint | undefined;

@@ -168,6 +168,11 @@ const FAILED_AFTER_SUCCESS = {
   REFUND: { responseCode: 'REFUND_FAILED', responseMessage: 'Refund failed at the provider' },
 } as const;
 
+/** Returns true for a capture that failed after its provider had reported success, according to the record. */
+export function hasFailedLate({ responseCode }: Pick<Transaction, 'responseCode'>): boolean {
+  return responseCode === FAILED_AFTER_SUCCESS.CAPTURE.responseCode;
+}
+
 /**
  * Returns the state of an operation's transaction after an outcome. The payment's own states follow from its books.
  *

@@ -25,6 +25,7 @@ const READ = {
         AS "awaitsResponse",
       extract(epoch FROM now() - t.created_at)::float8 * 1000 AS "ageMs",
       extract(epoch FROM now() - t.succeeded_at)::float8 * 1000 AS "sinceSuccessMs",
+      extract(epoch FROM now() - t.updated_at)::float8 * 1000 AS "sinceReportMs",
       (SELECT count(*)::integer FROM movement_correction c WHERE c.account_id = $1 AND c.transaction_id = t.id) AS corrections,
       (SELECT coalesce(sum(c.amount_minor_units), 0)::bigint FROM movement_correction c
         WHERE c.account_id = $1 AND c.transaction_id = t.id) AS "correctedMinorUnits",
