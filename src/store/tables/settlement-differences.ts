@@ -114,6 +114,8 @@ const OPEN = {
 };
 const END = {
   name: 'end_settlement_differences',
+  // Only a plan for these values hashes the thousands of subjects; any other compares each difference with each of them.
+  isPrepared: false,
   text: `
     UPDATE settlement_difference SET ended_at = now()
     WHERE account_id = $1 AND connection_identity = $2 AND subject = ANY ($3::text[]) AND ended_at IS NULL
