@@ -29,9 +29,13 @@ export const SHORTEST_PAUSE_MS = 20;
 /** Fraction of the interval by which a pause varies, so that replicas do not run the same work at the same time. */
 const JITTER = 0.25;
 
+/** Longest timer, so that a work without an interval rests too. */
+const LONGEST_REST_MS = 3_600_000;
+
 /**
  * Starts to run work repeatedly in the background, even after a failure. It does not keep the process alive.
  *
+ * @param options.intervalMs absent: the work runs once now, and then only when woken or when its result asks for it.
  * @param options.jitter fraction of the interval by which the pauses vary; 0 for work that concerns this process alone.
  * @param options.isFirstLater true: the first run is after the first interval, instead of now.
  * @param options.onError undefined for work that cannot fail: its failure is a bug, and ends the process.
@@ -39,48 +43,47 @@ const JITTER = 0.25;
 export function repeat(
   work: Repeated,
   options: {
-    readonly intervalMs: number;
+    readonly intervalMs?: number;
     readonly jitter?: number;
     readonly isFirstLater?: boolean;
     readonly onError?: (error: unknown) => void;
   },
 ): Loop {
-  const { intervalMs, jitter = JITTER, isFirstLater = false, onError } = options;
+  const { intervalMs = Number.POSITIVE_INFINITY, jitter = JITTER, isFirstLater = false, onError } = options;
   const stop = new AbortController();
   const { signal } = stop;
   const isStopped = () => signal.aborted;
   let isWoken = false;
   let endPause = () => {};
 
-  /** @param isOver tells early that the pause is over. */
-  async function pause(ms: number, isOver: () => boolean): Promise<void> {
-    if (isOver()) return;
+  async function pause(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, Math.max(0, ms)).unref();
-    endPause = () => {
-      if (isOver()) resolve();
-    };
+    const timer = setTimeout(resolve, Math.min(Math.ceil(ms), LONGEST_REST_MS)).unref();
+    endPause = resolve;
     await promise;
     clearTimeout(timer);
   }
-  /** A timer may end a millisecond early; without another pause, the work would then run twice in each interval. */
-  async function rest(untilMs: number): Promise<void> {
-    const isOver = () => isStopped() || isWoken || performance.now() >= untilMs;
-    while (!isOver()) await pause(Math.ceil(untilMs - performance.now()), isOver);
+  /** Rests until then, or until woken, but not before `earliestMs`. A timer may end a millisecond early. */
+  async function rest(untilMs: number, earliestMs: number): Promise<void> {
+    for (;;) {
+      const leftMs = (isWoken ? earliestMs : Math.max(untilMs, earliestMs)) - performance.now();
+      if (isStopped() || leftMs <= 0) return;
+      await pause(leftMs);
+    }
   }
   const nextMs = () => performance.now() + intervalMs * (1 + jitter * (2 * Math.random() - 1));
 
   async function run(): Promise<void> {
     let dueMs = isFirstLater ? nextMs() : performance.now();
-    if (isFirstLater) await rest(dueMs);
+    if (isFirstLater) await rest(dueMs, 0);
     while (!isStopped()) {
       isWoken = false;
       const isEarly = performance.now() < dueMs;
       const result = await Promise.try(work, signal, isEarly).catch(onError);
+      const nowMs = performance.now();
       if (!isEarly) dueMs = nextMs();
-      const againMs = isRest(result) ? performance.now() + result.againInMs : dueMs;
-      await pause(SHORTEST_PAUSE_MS, isStopped);
-      await rest(Math.min(againMs, dueMs));
+      const againMs = isRest(result) ? nowMs + result.againInMs : dueMs;
+      await rest(Math.min(againMs, dueMs), nowMs + SHORTEST_PAUSE_MS);
     }
   }
   const running = run();

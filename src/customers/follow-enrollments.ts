@@ -37,11 +37,11 @@ export type EnrollmentReturnDeps = Pick<FollowDeps, 'database'> & {
 };
 
 /**
- * Queries providers about open enrollments. Any number of replicas may do so at once; if one is killed, another takes
- * over its enrollments.
+ * Queries providers about open enrollments whenever it is woken. Any number of replicas may do so at once; if one is
+ * killed, another takes over its enrollments.
  */
-export function startEnrollments(deps: FollowDeps, { intervalMs }: { intervalMs: number }): Loop {
-  return repeat(() => followDue(deps), { intervalMs, onError: deps.onFollowError });
+export function startEnrollments(deps: FollowDeps): Loop {
+  return repeat(() => followDue(deps), { onError: deps.onFollowError });
 }
 
 /** Queries providers about due enrollments. */

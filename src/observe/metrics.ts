@@ -1,4 +1,5 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { addProcessMetrics } from './process-metrics.ts';
 
 /** Metrics for Prometheus. Labels are names from closed or configured sets, never request data. */
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -8,7 +9,7 @@ const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 /** Creates the metrics in a separate registry, so that several servers can run in one process. */
 export function createMetrics() {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  addProcessMetrics(registry);
   const make = makersIn(registry);
   return {
     registry,

@@ -12,6 +12,7 @@ import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/st
 import { startAgeOut } from './age-out.ts';
 import { type FetchDailyDeps, startDailyFetches } from './fetch-daily.ts';
 import { type SettlementDeps, startSettlement } from './follow-settlement.ts';
+import { startSearch } from './search-due-work.ts';
 import { type ClockDeps, watchClock } from './watch-clock.ts';
 import { startTotals } from './write-totals.ts';
 
@@ -72,11 +73,20 @@ export function createBackground(deps: BackgroundDeps): Background {
         startDailyFetches(deps, { onError }),
         watchClock(deps),
       ];
-      checker = startChecker(deps, { intervalMs });
-      enrollments = startEnrollments(deps, { intervalMs });
+      checker = startChecker(deps);
+      enrollments = startEnrollments(deps);
       openOutcomes = watchOpenOutcomes(deps);
       const unaskable = await openOutcomes.look();
       webhooks = startWebhooks(deps.webhooks);
+      const finders = {
+        checks: checker.search,
+        enrollments: enrollments.wake,
+        events: webhooks.eventWritten,
+      };
+      loops = [
+        ...loops,
+        startSearch({ ...deps, onSearchError: deps.checked.failed }, finders, { intervalMs }),
+      ];
       return unaskable;
     },
     eventWritten: () => webhooks?.eventWritten(),

@@ -11,8 +11,6 @@ export type WebhookSettings = DeliverySettings & {
   readonly concurrency: number;
   /** Maximum number of failing webhooks among those, so that the others never wait for them. */
   readonly failingConcurrency: number;
-  /** Polling interval of the outbox while this replica writes nothing to it. */
-  readonly relayIntervalMs: number;
   /** Interval between searches for overdue deliveries; a delivery that is later than this counts as overdue. */
   readonly overdueIntervalMs: number;
 };
@@ -25,13 +23,12 @@ export const DEFAULT_SETTINGS: Omit<WebhookSettings, 'allowPrivate'> = {
   sliceMs: 20_000,
   concurrency: 64,
   failingConcurrency: 32,
-  relayIntervalMs: 1_000,
   overdueIntervalMs: 5_000,
 };
 
 /** The running webhooks of a replica. */
 export type Webhooks = {
-  /** Relays events that were just added to the outbox. */
+  /** Relays the events in the outbox. */
   readonly eventWritten: () => void;
   /** Sends a webhook's due deliveries now. */
   readonly wake: (webhook: WebhookName) => void;
@@ -69,7 +66,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     wakeUps.wake(await listOverdueWebhooks(database, lateS));
   };
   const onError = observer.failed;
-  const relay = repeat(relayWritten, { intervalMs: settings.relayIntervalMs, onError });
+  const relay = repeat(relayWritten, { onError });
   const overdue = repeat(wakeOverdue, { intervalMs: settings.overdueIntervalMs, onError });
 
   return {

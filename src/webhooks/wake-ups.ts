@@ -22,7 +22,6 @@ export type WakeUpOptions = {
 
 /** Maximum number of webhooks waiting in a replica. The search for overdue deliveries finds the rest. */
 const MAX_WAITING = 10_000;
-const LONGEST_PAUSE_MS = 3_600_000;
 
 /**
  * Starts to drain woken webhooks in order of arrival, with at most one drain per webhook. The delivery rows are the
@@ -65,7 +64,7 @@ export function startWakeUps({ concurrency, drain }: WakeUpOptions): WakeUps {
     running.set(webhook.webhookId, draining);
   }
 
-  const loop = repeat(beginDue, { intervalMs: LONGEST_PAUSE_MS });
+  const loop = repeat(beginDue, {});
 
   return {
     wake,

@@ -48,11 +48,7 @@ export async function startService(options: {
   const { name, home, checkout = ROOT } = options;
   const catalogueFile = join(home, `${name}.yaml`);
   writeFileSync(catalogueFile, catalogue(options));
-  const logFile = join(home, `${name}.log`);
-  const start = startCommand(checkout);
   const env = {
-    ...process.env,
-    ...start.environment,
     PORT: '0',
     WORKERS: String(options.workers ?? 1),
     DATABASE_URL: options.databaseUrl,
@@ -70,11 +66,38 @@ export async function startService(options: {
   };
   if (options.inDatabase) {
     const command = ['src/commands/catalogue.ts', 'publish', catalogueFile, '--comment', 'a benchmark'];
-    execFileSync(process.execPath, [...command, '--secrets-from-environment'], { cwd: checkout, env });
+    execFileSync(process.execPath, [...command, '--secrets-from-environment'], {
+      cwd: checkout,
+      env: { ...process.env, ...env },
+    });
   }
-  const child = spawn(process.execPath, [...options.nodeOptions, ...start.arguments], {
+  return launch({ name, home, checkout, nodeOptions: options.nodeOptions, env });
+}
+
+/**
+ * Runs `npm start`. Its log is the file `<name>.log` in `home`.
+ *
+ * @param options.nodeOptions command-line options of Node.
+ * @param options.env settings; those that are absent have their defaults.
+ */
+export async function launch({
+  name,
+  home,
+  checkout = ROOT,
+  nodeOptions = [],
+  env,
+}: {
+  readonly name: string;
+  readonly home: string;
+  readonly checkout?: string;
+  readonly nodeOptions?: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}): Promise<Service> {
+  const logFile = join(home, `${name}.log`);
+  const start = startCommand(checkout);
+  const child = spawn(process.execPath, [...nodeOptions, ...start.arguments], {
     cwd: checkout,
-    env,
+    env: { ...process.env, ...start.environment, ...env },
     stdio: ['ignore', openSync(logFile, 'w'), 'pipe'],
   });
   const port = await readPort(child);
@@ -125,13 +148,16 @@ const CONDITIONS = [
   "!vaulted && issuer_type == 'CREDIT' && iin in ['41111111', '51051051', '55555555']",
 ];
 
-function catalogue({
+type CatalogueOption = 'providerPort' | 'routesBefore' | 'connectionsBeside' | 'terms' | 'hangingPort';
+
+/** Writes a catalogue with the provider stub. @returns its YAML. */
+export function catalogue({
   providerPort,
   routesBefore = 0,
   connectionsBeside = 0,
   terms = {},
   hangingPort,
-}: Parameters<typeof startService>[0]): string {
+}: Pick<Parameters<typeof startService>[0], CatalogueOption>): string {
   const before = Array.from({ length: routesBefore }, (_, i) => {
     const condition = JSON.stringify(CONDITIONS[i % CONDITIONS.length]);
     return `  - { id: ${i + 2}, condition: ${condition}, targets: [{ connection: bench }] }\n`;

@@ -1,9 +1,10 @@
 import { beforeEach, expect, it } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
-import { type CheckerDeps, checkDue, startChecker } from '#src/payments/check/checker.ts';
+import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { bringNews } from '../support/bring-news.ts';
+import { startSearchingChecker } from '../support/searching-checker.ts';
 import { dueInS, notify, pass, pays, saysWhatIsSo, statusOf } from './notified-payments.ts';
 
 /** The result of each notification, in the order in which they were settled. */
@@ -70,7 +71,9 @@ it('a notification is not delayed by those of another connection whose provider 
   const { lookUp, goOn } = hanging();
   for (let i = 0; i < 50; i++) await notify(await payments.pay({ wallet: true }));
   const other = await paidElsewhere();
-  const running = startChecker(depsOf({ ledger: { lookUp }, other: {} }, 60_000), { intervalMs: 10 });
+  const running = startSearchingChecker(depsOf({ ledger: { lookUp }, other: {} }, 60_000), {
+    intervalMs: 10,
+  });
   await expect.poll(() => results).toEqual(['applied']);
   expect(await statusOf(other)).toBe('SUCCEEDED');
   goOn();

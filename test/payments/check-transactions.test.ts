@@ -169,7 +169,7 @@ describe('a card payment that its provider has yet to decide', () => {
     const payment = await payments.pay();
     await payments.makeDue();
     expect(await checkDue(payments.deps)).toBe(1);
-    expect(await countOpenLater(payments.database, ['PURCHASE'], 10)).toEqual([]);
+    expect(await countOpenLater(payments.database, 10)).toEqual([]);
     payments.provider.settleDelayed();
     await payments.makeDue();
     await checkDue(payments.deps);

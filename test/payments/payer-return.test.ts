@@ -9,10 +9,11 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
-import { type Checker, checkDue, type Handed, startChecker } from '#src/payments/check/checker.ts';
+import { type Checker, checkDue, type Handed } from '#src/payments/check/checker.ts';
 import { callbackAddress, closePayment, returnPayer } from '#src/payments/check/payer-return.ts';
 import { UNKNOWN } from '../support/outcomes.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { startSearchingChecker } from '../support/searching-checker.ts';
 import { earlier } from '../support/tables.ts';
 import { idOf, onOperatedPayments, payments } from './operated-payments.ts';
 
@@ -24,7 +25,7 @@ const DAY_MS = 24 * HOUR_MS;
 let asked: LookUp[];
 /** The provider, as the checker calls it. */
 let connection: ProviderConnection;
-let checker: Checker;
+let checker: Pick<Checker, 'wake' | 'stop'>;
 
 onOperatedPayments({ empties: 'payment, transaction, event, notification' });
 beforeAll(async () => {
@@ -40,7 +41,7 @@ beforeEach(() => {
 });
 afterEach(() => checker.stop());
 
-const start = () => startChecker({ ...payments.deps, connections }, { intervalMs: HOUR_MS });
+const start = () => startSearchingChecker({ ...payments.deps, connections }, { intervalMs: HOUR_MS });
 const connections = () => new Map([['ledger', connection]]);
 
 /** Sets the provider's answer from now on. */

@@ -39,6 +39,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   settled_transactions_by_provider_id: 'for settlement, which begins with ids in a provider’s report',
   count_open_attempts: OF_ALL,
   count_open_later: OF_ALL,
+  find_due_work: OF_ALL,
   find_due_transactions: OF_ALL,
   find_unaskable_attempts: OF_ALL,
   find_due_notifications: OF_ALL,

@@ -6,6 +6,7 @@ import { countOpenAttempts, countOpenLater, takeDue, takeUnaskable } from '#src/
 import { type Database, openDatabase } from '#src/store/engine/database.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { distribute, isDistributed, listAccountNodes, PLACEMENTS } from '#src/store/engine/distribution.ts';
+import { findDueWork } from '#src/store/engine/due-work.ts';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { findNotifiedTransaction, takeDueNews } from '#src/store/tables/notifications.ts';
 import {
@@ -149,11 +150,12 @@ onCitus('a node that is down (skipped unless CITUS_URL names a coordinator)', ()
 
 /** Everything that searches all accounts, but those that lease, which the tests above call. */
 const SEARCHES: Readonly<Record<string, (database: Database) => Promise<unknown>>> = {
+  findDueWork: (database) => findDueWork(database, ['scripted'], []),
   countRecentAttempts,
   listRecentRecords,
   listOldestOpenAttempts: (database) => listOldestOpenAttempts(database, 10),
   countOpenAttempts: (database) => countOpenAttempts(database, 10),
-  countOpenLater: (database) => countOpenLater(database, ['PURCHASE', 'REFUND'], 10),
+  countOpenLater: (database) => countOpenLater(database, 10),
   listTroubledWebhooks: (database) => listTroubledWebhooks(database, 10),
   countPendingDeliveries: (database) => countPendingDeliveries(database, 10),
   listOverdueWebhooks: (database) => listOverdueWebhooks(database, 5),

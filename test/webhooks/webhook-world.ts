@@ -3,6 +3,8 @@ import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { encodeRecord } from '#src/payments/stored-record.ts';
+import type { Loop } from '#src/repeat.ts';
+import { startSearch } from '#src/server/search-due-work.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { insertAccount } from '#src/store/tables/accounts.ts';
 import { UUID_V7 } from '#src/store/tables/outbox.ts';
@@ -47,7 +49,6 @@ export const QUICK: WebhookSettings = {
   allowPrivate: true,
   timeoutMs: 30_000,
   leaseS: 60,
-  relayIntervalMs: 50,
   overdueIntervalMs: 200,
   retryScheduleS: [0.05, 0.1, 0.2],
 };
@@ -107,8 +108,10 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
         },
         settings: { ...QUICK, ...settings },
       });
-      workers.push(worker);
-      return worker;
+      const search = searchFor(worker, { database, ...other }, (error) => errors.push(error));
+      const stop = () => Promise.all([search.stop(), worker.stop()]).then(() => {});
+      workers.push({ ...worker, stop });
+      return { ...worker, stop };
     },
     async change(accountId, type = 'payment.purchase', paymentId = randomUUID()) {
       const record = encodeRecord(create(PaymentSchema, { id: paymentId, accountId, description: type }));
@@ -123,6 +126,20 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
       await owned.drop();
     },
   };
+}
+
+/** Searches for events that no worker was told about, as the service does. */
+export function searchFor(
+  { eventWritten }: Webhooks,
+  { database }: { readonly database: Database },
+  onSearchError: (error: unknown) => void,
+): Loop {
+  const deps = { database, connections: () => new Map(), isLeftAlone: () => false, onSearchError };
+  return startSearch(
+    deps,
+    { checks: () => {}, enrollments: () => {}, events: eventWritten },
+    { intervalMs: 50 },
+  );
 }
 
 export let world: WebhookWorld;

@@ -23,6 +23,8 @@ export type { Handed };
 export type Checker = {
   /** Does this work as soon as it is due, without searching for it. */
   readonly wake: (handed: Handed) => void;
+  /** Searches for what is due at these connections, which nobody may have handed over. */
+  readonly search: (connectionIds: readonly string[]) => void;
   /** Resolves when the checks in progress have ended. */
   readonly stop: () => Promise<void>;
 };
@@ -45,13 +47,11 @@ const BREATH_MS = 20;
  *
  * Whoever makes a check due hands it over, so that it is leased on its account's node. A search, which needs every node
  * of a distributed database, is left for what nobody has handed over, such as the work of a replica that died.
- *
- * @param options.intervalMs pause between searches for due transactions.
  */
-export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: number }): Checker {
+export function startChecker(deps: CheckerDeps): Checker {
   const lanes = createLanes(() => loop.wake());
-  const work = async (stop: AbortSignal, isEarly: boolean) => {
-    const { busy, isMore } = await beginDue(deps, lanes, !isEarly, stop);
+  const work = async (stop: AbortSignal) => {
+    const { busy, isMore } = await beginDue(deps, lanes, stop);
     // More checks may be due at connections without free slots.
     if (busy.length > 0)
       void Promise.race(busy)
@@ -59,9 +59,10 @@ export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: 
         .then(loop.wake);
     return isMore ? AGAIN : undefined;
   };
-  const loop = repeat(work, { ...options, onError: deps.checked.failed });
+  const loop = repeat(work, { onError: deps.checked.failed });
   return {
     wake: lanes.hand,
+    search: lanes.search,
     async stop() {
       await loop.stop();
       await lanes.ended();
@@ -71,12 +72,9 @@ export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: 
 
 /** Leases and checks as many due transactions as there are free slots. @returns the number leased. */
 export async function checkDue(deps: CheckerDeps, stop?: AbortSignal): Promise<number> {
-  const { begun } = await beginDue(
-    deps,
-    createLanes(() => {}),
-    true,
-    stop,
-  );
+  const lanes = createLanes(() => {});
+  lanes.search([...deps.connections().keys()]);
+  const { begun } = await beginDue(deps, lanes, stop);
   await Promise.all(begun);
   return begun.length;
 }
@@ -84,14 +82,12 @@ export async function checkDue(deps: CheckerDeps, stop?: AbortSignal): Promise<n
 /**
  * Leases due transactions and starts their checks.
  *
- * @param isSearch false: searches only at connections where more may be due than was handed over.
  * @returns `begun`: the checks that it started; `busy`: the checks in progress at connections without free slots;
  * `isMore`: a slot is free and more checks may be due.
  */
 async function beginDue(
   deps: CheckerDeps,
   lanes: Lanes,
-  isSearch: boolean,
   stop: AbortSignal | undefined,
 ): Promise<{
   readonly begun: readonly Promise<void>[];
@@ -118,8 +114,10 @@ async function beginDue(
     await fillWithHanded(one).catch(deps.checked.failed);
     // A failure at one connection must not end the search at the others.
     try {
-      if (isSearch || lane.isMore) isMore = (await fillWithFound(one)) || isMore;
+      if (lane.isMore) isMore = (await fillWithFound(one)) || isMore;
     } catch (error) {
+      // Left for the next search: another run would follow at once, while the database is unavailable for example.
+      lane.isMore = false;
       deps.checked.failed(error);
     }
     // Checks that ended during the queries have freed slots, but do not start another run themselves.

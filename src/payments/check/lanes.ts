@@ -24,6 +24,8 @@ export type Lanes = {
   of(connectionId: string): Lane;
   /** Adds work to its connection's lane as soon as it is due. */
   hand(handed: Handed): void;
+  /** Notes that work may be due at these connections that is not known here. */
+  search(connectionIds: readonly string[]): void;
   /** Resolves when the checks in progress have ended. */
   ended(): Promise<void>;
 };
@@ -52,6 +54,10 @@ export function createLanes(wake: () => void): Lanes {
       if ((isCheck ? lane.due.size : lane.news.length) >= MAX_HANDED) lane.isMore = true;
       else if (isCheck) lane.due.set(handed.id, handed);
       else lane.news.push(handed);
+      wake();
+    },
+    search(connectionIds) {
+      for (const id of connectionIds) laneOf(id).isMore = true;
       wake();
     },
     async ended() {

@@ -87,7 +87,7 @@ export function watchOpenOutcomes(
   async function count(always: boolean): Promise<readonly UnaskableOutcomes[]> {
     try {
       const attempts = await countOpenAttempts(deps.database, COUNT_LIMIT);
-      const followUps = await countOpenLater(deps.database, Object.keys(KINDS), COUNT_LIMIT);
+      const followUps = await countOpenLater(deps.database, COUNT_LIMIT);
       const unaskable = unaskableOf(attempts, deps.connections());
       deps.openOutcomes.counted({ ...totalOf(attempts), unaskable, followUps: followUpKinds(followUps) });
       const kinds = unaskable.map(({ connectionId, identity, reason }) => [connectionId, identity, reason]);
@@ -137,7 +137,7 @@ function totalOf(counts: readonly { readonly open: number; readonly oldestS: num
   };
 }
 
-const KINDS: Readonly<Record<string, OpenFollowUpKind['kind']>> = {
+const KINDS: Readonly<Record<OpenLater['type'], OpenFollowUpKind['kind']>> = {
   CAPTURE: 'capture',
   CANCEL: 'cancel',
   REFUND: 'refund',

@@ -200,42 +200,42 @@ export async function countOpenAttempts(database: Database, limit: number): Prom
 /** Transactions of one type that are still open after their call. */
 export type OpenLater = {
   /** Name of a payments.v1.Transaction.Type. */
-  readonly type: string;
+  readonly type: (typeof LATER_TYPES)[number];
   readonly open: number;
   /** Seconds since the oldest transaction began. */
   readonly oldestS: number;
 };
 
-// One statement per type, so that a hundred thousand payers who never returned do not hide a refund. An authorization that
-// waits to be captured is not open: its status is SUCCEEDED.
+/** Types of transactions that may stay open after their call. */
+const LATER_TYPES = ['PURCHASE', 'AUTHORIZE', 'VERIFY', 'CAPTURE', 'CANCEL', 'REFUND'] as const;
+
+// Each type is counted by itself, so that a hundred thousand payers who never returned do not hide a refund. An
+// authorization that waits to be captured is not open: its status is SUCCEEDED.
 const COUNT_LATER = {
   name: 'count_open_later',
-  text: `
-    SELECT $1::text AS type, count(*)::integer AS open,
+  text: `${LATER_TYPES.map(countOfType).join(' UNION ALL ')}`,
+};
+
+function countOfType(type: string): string {
+  return `
+    SELECT '${type}' AS type, count(*)::integer AS open,
       extract(epoch FROM now() - min(open.created_at))::float8 AS "oldestS"
     FROM (
       SELECT created_at FROM transaction t
-      WHERE ${IN_ACCOUNTS} t.type = $1::text AND t.awaits_payer = ($1::text IN ${BASE_TYPES})
-        AND t.check_at IS NOT NULL AND t.status IN ('CREATED', 'PENDING') LIMIT $2
+      WHERE ${IN_ACCOUNTS} t.type = '${type}' AND t.awaits_payer = ('${type}' IN ${BASE_TYPES})
+        AND t.check_at IS NOT NULL AND t.status IN ('CREATED', 'PENDING') LIMIT $1
     ) open
-    HAVING count(*) > 0`,
-};
+    HAVING count(*) > 0`;
+}
 
 /** Counts open operations and attempts that await their payer, up to `limit` of each type. */
-export async function countOpenLater(
-  database: Database,
-  types: readonly string[],
-  limit: number,
-): Promise<OpenLater[]> {
-  const counted: OpenLater[] = [];
-  for (const type of types) {
-    const rows = await searchAccounts<OpenLater>(database, COUNT_LATER, [type, limit]);
-    const add = (a: OpenLater, b: OpenLater) => ({
-      ...{ type, open: a.open + b.open, oldestS: Math.max(a.oldestS, b.oldestS) },
-    });
-    counted.push(...addUp(rows, () => type, add));
-  }
-  return counted;
+export async function countOpenLater(database: Database, limit: number): Promise<OpenLater[]> {
+  const rows = await searchAccounts<OpenLater>(database, COUNT_LATER, [limit]);
+  return addUp(
+    rows,
+    ({ type }) => type,
+    (a, b) => ({ ...a, open: a.open + b.open, oldestS: Math.max(a.oldestS, b.oldestS) }),
+  );
 }
 
 /** Sets when a payer can no longer pay. */

@@ -153,6 +153,9 @@ const DUE_ROWS = {
   },
 } as const satisfies Readonly<Record<string, DueRows>>;
 
+/** Due rows that a search counts at most, over all connections. */
+const MOST_COUNTED = 1_000;
+
 /** The statements on each kind of due rows. */
 export const DUE = {
   transactions: statementsOf('transactions'),
@@ -160,6 +163,8 @@ export const DUE = {
   enrollments: statementsOf('enrollments'),
   events: statementsOf('events'),
   deliveries: statementsOf('deliveries'),
+  /** Tells which of these have due rows. */
+  work: { find: { name: 'find_due_work', text: findWork() } },
 };
 
 function statementsOf<Name extends keyof typeof DUE_ROWS>(name: Name) {
@@ -226,6 +231,67 @@ function promptOf(name: string, { table, at, prompt }: DueRows): Statement {
     UPDATE ${table} t SET ${fence ? `${fence} = t.${fence} + 1, ` : ''}${at} = least(t.${at}, found.prompted_at) FROM found
     WHERE t.account_id = $1 AND t.id = found.id
     RETURNING t.account_id AS "accountId", t.id, found.in_s AS "inS"${returned ? `, ${returned}` : ''}`,
+  };
+}
+
+/** The text of findDueWork's statement. $1 are the connections, $2 those without searches for transactions. */
+function findWork(): string {
+  const parts = [
+    dueAt('transactions', 'AND connection_id <> ALL ($2::text[])'),
+    dueAt('notifications'),
+    anyDue('enrollments'),
+    anyDue('events'),
+  ];
+  return parts.join('\n    UNION ALL');
+}
+
+function dueAt(name: keyof typeof DUE_ROWS, condition = ''): string {
+  const { table, at } = DUE_ROWS[name];
+  return `
+    SELECT '${name}' AS queue, connection_id AS "connectionId", count(*)::integer AS due FROM (
+      SELECT connection_id FROM ${table}
+      WHERE ${IN_ACCOUNTS} connection_id = ANY ($1::text[]) ${condition} AND ${at} <= now() LIMIT ${MOST_COUNTED}
+    ) ${name} GROUP BY connection_id`;
+}
+
+function anyDue(name: keyof typeof DUE_ROWS): string {
+  const { table, at, find = {} }: DueRows = DUE_ROWS[name];
+  return `
+    SELECT '${name}', '', 1 FROM (
+      SELECT account_id FROM ${table} WHERE ${IN_ACCOUNTS} ${find.isDue ?? `${at} <= now()`} LIMIT 1
+    ) ${name}`;
+}
+
+/** Queues with due rows. */
+export type DueWork = {
+  /** Connections with due transactions or notifications. */
+  readonly connectionIds: readonly string[];
+  readonly hasEnrollments: boolean;
+  readonly hasEvents: boolean;
+};
+
+/**
+ * Finds the queues with due rows, in one statement, so that a service without due work searches once for all of it.
+ *
+ * @param leftAlone connections among these whose due transactions do not count.
+ */
+export async function findDueWork(
+  database: Database,
+  connectionIds: readonly string[],
+  leftAlone: readonly string[],
+): Promise<DueWork> {
+  type Row = { readonly queue: string; readonly connectionId: string; readonly due: number };
+  const rows = await searchAccounts<Row>(database, DUE.work.find, [connectionIds, leftAlone]);
+  const has = (queue: keyof typeof DUE_ROWS) => rows.some((row) => row.queue === queue);
+  const at = rows.filter(({ connectionId }) => connectionId !== '');
+  // If one connection's rows may have hidden the others', each is searched by itself.
+  const isCut = Map.groupBy(at, ({ queue }) => queue)
+    .values()
+    .some((counts) => counts.reduce((sum, { due }) => sum + due, 0) >= MOST_COUNTED);
+  return {
+    connectionIds: isCut ? connectionIds : [...new Set(at.map(({ connectionId }) => connectionId))],
+    hasEnrollments: has('enrollments'),
+    hasEvents: has('events'),
   };
 }
 
