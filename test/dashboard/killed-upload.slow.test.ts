@@ -31,7 +31,7 @@ it.each([
     await tables.query('BEGIN');
     await tables.query('LOCK TABLE settlement_difference IN EXCLUSIVE MODE');
     const operator = await signIn(first, key);
-    const report = sandboxReport(reportLine(''), reportLine(''), payoutLine('-19.00'));
+    const report = sandboxReport(reportLine(''), reportLine(''), payoutLine('-18.82'));
     const response = await sendReport(first, operator, report);
     expect(await pageAfter(response, operator.get)).toContain('3 new, 0 repeated; matching: 0 of 3 lines.');
     first.child.kill(signal);
