@@ -144,6 +144,13 @@ export function hasSqlState(error: unknown, code: string): boolean {
   return error instanceof pg.DatabaseError && error.code === code;
 }
 
+const DEADLOCK = '40P01';
+
+/** Returns true if the database ended a statement, and its transaction, because it and others waited for each other. */
+export function isDeadlock(error: unknown): boolean {
+  return hasSqlState(error, DEADLOCK) || (error instanceof Error && hasSqlState(error.cause, DEADLOCK));
+}
+
 /** Returns an error's SQLSTATE or operating system code. */
 export function codeOf(error: Error): string | undefined {
   const { code } = error as { code?: unknown };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, Run } from './database.ts';
-import { hasSqlState, isLockTimeout } from './database-error.ts';
+import { isDeadlock, isLockTimeout } from './database-error.ts';
 
 /** Thrown if a change to the schema could not be made. The message says what to do. */
 export class MigrationError extends Error {
@@ -29,8 +29,6 @@ const LOCK_POLL_MS = 100;
  * node, which takes a minute for a million payments.
  */
 const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
-
-const DEADLOCK = '40P01';
 
 /**
  * Runs a transaction that changes the schema, while no other replica does. If a table is locked by someone else, the
@@ -89,6 +87,5 @@ async function awaitLock(run: Run, tryLock: string): Promise<void> {
 
 /** Returns true if an error, or its cause, is the database's refusal of a lock. */
 function isLocked(error: unknown): boolean {
-  const isRefused = (it: unknown) => isLockTimeout(it) || hasSqlState(it, DEADLOCK);
-  return isRefused(error) || (error instanceof Error && isRefused(error.cause));
+  return isDeadlock(error) || isLockTimeout(error) || (error instanceof Error && isLockTimeout(error.cause));
 }

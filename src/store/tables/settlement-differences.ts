@@ -1,5 +1,6 @@
 import type { SettlementKind } from '#src/connectors/port/settlement-line.ts';
 import { type Database, type Nullable, queriesOf } from '../engine/database.ts';
+import { despiteDeadlocks } from '../engine/despite-deadlocks.ts';
 import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
 import { IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
 import { recordAction } from './audit-log.ts';
@@ -102,12 +103,16 @@ export type FoundDifference = {
   readonly detail: string;
 };
 
+// Several processes may store the same differences: the order makes deadlocks rare.
 const OPEN = {
   name: 'open_settlement_differences',
   text: `
     INSERT INTO settlement_difference AS d (account_id, connection_identity, kind, subject, connection_id, payment_id,
       detail)
-    SELECT $1, $2, * FROM unnest($3::text[], $4::text[], $5::text[], $6::uuid[], $7::text[])
+    SELECT $1, $2, *
+    FROM unnest($3::text[], $4::text[], $5::text[], $6::uuid[], $7::text[])
+      AS found (kind, subject, connection_id, payment_id, detail)
+    ORDER BY kind, subject
     ON CONFLICT (account_id, connection_identity, kind, subject) DO UPDATE
     SET detail = excluded.detail, ended_at = NULL, resolved_at = NULL, resolved_by = NULL, alarmed_at = NULL
     WHERE d.detail <> excluded.detail OR d.ended_at IS NOT NULL`,
@@ -134,9 +139,10 @@ export async function storeDifferences(
     ...[found.map(({ connectionId }) => connectionId), found.map(({ paymentId }) => paymentId ?? null)],
     found.map(({ detail }) => detail),
   ];
-  if (found.length > 0) await database.query(OPEN, [accountId, identity, ...columns]);
+  const open = [accountId, identity, ...columns];
+  if (found.length > 0) await despiteDeadlocks(() => database.query(OPEN, open));
   const names = found.map(({ kind, subject }) => `${kind} ${subject}`);
-  await database.query(END, [accountId, identity, subjects, names]);
+  await despiteDeadlocks(() => database.query(END, [accountId, identity, subjects, names]));
 }
 
 /** A difference that is there, resolved or not. */
@@ -257,7 +263,9 @@ export async function takeAlarms(
   { kind, subjects }: { readonly kind: string; readonly subjects: readonly string[] },
 ): Promise<DifferenceAlarm[]> {
   const values = [accountId, identity, kind, subjects];
-  const { rows } = await database.query<Nullable<DifferenceAlarm>>(TAKE_ALARMS, values);
+  const { rows } = await despiteDeadlocks(() =>
+    database.query<Nullable<DifferenceAlarm>>(TAKE_ALARMS, values),
+  );
   return rows.map((row) => withoutNulls<DifferenceAlarm>(row));
 }
 

@@ -1,5 +1,6 @@
 import type { SettlementKind } from '#src/connectors/port/settlement-line.ts';
 import type { Database, Nullable } from '../engine/database.ts';
+import { despiteDeadlocks } from '../engine/despite-deadlocks.ts';
 import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
 import { IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
 
@@ -156,6 +157,7 @@ export type LineResult = {
   readonly transaction: SettledTransaction | 'unmatched' | 'ambiguous' | 'none_expected';
 };
 
+// Several processes may match the same lines: the order makes deadlocks rare.
 const MATCH = {
   name: 'insert_settlement_matches',
   text: `
@@ -169,6 +171,7 @@ const MATCH = {
       $17::smallint[])
       AS l (transaction_id, payment_id, line_key, report, kind, payout_reference, amount_minor_units, currency, gross, fee,
         tax, net, settlement_currency, occurred_at, fee_parts)
+    ORDER BY line_key
     ON CONFLICT DO NOTHING`,
 };
 const RESULT = {
@@ -193,7 +196,8 @@ export async function storeMatches(
       own.map(({ transaction }) => transaction.paymentId),
     ];
     const columns = COPIED.map((column) => own.map(({ line }) => line[column] ?? null));
-    await database.query(MATCH, [accountId, connectionIdentity, ...ids, ...columns]);
+    const values = [accountId, connectionIdentity, ...ids, ...columns];
+    await despiteDeadlocks(() => database.query(MATCH, values));
   }
 }
 
@@ -211,7 +215,7 @@ export async function storeResults(
   const nameOf = ({ transaction }: LineResult) => (typeof transaction === 'string' ? transaction : 'matched');
   for (const [name, own] of Map.groupBy(results, nameOf)) {
     const keys = own.map(({ line }) => line.key);
-    await database.query(RESULT, [NIL_UUID, connectionIdentity, keys, name]);
+    await despiteDeadlocks(() => database.query(RESULT, [NIL_UUID, connectionIdentity, keys, name]));
   }
 }
 
