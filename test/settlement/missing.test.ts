@@ -71,7 +71,7 @@ async function missingAfter(...lines: readonly string[]): Promise<string[]> {
   await matchSettlement(database, account);
   const rows = await tables.query(
     `SELECT to_char(t.succeeded_at AT TIME ZONE 'UTC', 'MM-DD') AS day FROM settlement_difference d
-     JOIN transaction t ON t.id::text = d.subject
+     JOIN transaction t ON t.account_id = d.account_id AND t.id::text = d.subject
      WHERE d.kind = 'missing_at_provider' AND d.ended_at IS NULL ORDER BY 1`,
   );
   return rows.map(({ day }) => String(day));
