@@ -64,7 +64,8 @@ export const CONFIGURATION: readonly Case[] = [
   {
     name: 'configuration: a version that one replica cannot open, and its undo there',
     async run(world) {
-      const only = { ONLY_HERE: 'sk_only_here' };
+      const [variable = ''] = Object.values(world.kind.secrets('ONE'));
+      const only = { ONLY_HERE: world.kind.environment[variable] ?? '' };
       const [able, unable] = await startBoth(world, only);
       const before = await versionAt(able);
       await publishFile(
