@@ -29,6 +29,9 @@ export const SHORTEST_PAUSE_MS = 20;
 /** Fraction of the interval by which a pause varies, so that replicas do not run the same work at the same time. */
 const JITTER = 0.25;
 
+/** Works with longer intervals begin at multiples of this time, so together: an idle process wakes up less often. */
+const GRID_MS = 250;
+
 /** Longest timer, so that a work without an interval rests too. */
 const LONGEST_REST_MS = 3_600_000;
 
@@ -58,12 +61,13 @@ export function repeat(
 
   async function pause(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, Math.min(Math.ceil(ms), LONGEST_REST_MS)).unref();
+    // One more, since a timer may end a millisecond early, and another would follow.
+    const timer = setTimeout(resolve, Math.min(Math.ceil(ms) + 1, LONGEST_REST_MS)).unref();
     endPause = resolve;
     await promise;
     clearTimeout(timer);
   }
-  /** Rests until then, or until woken, but not before `earliestMs`. A timer may end a millisecond early. */
+  /** Rests until then, or until woken, but not before `earliestMs`. */
   async function rest(untilMs: number, earliestMs: number): Promise<void> {
     for (;;) {
       const leftMs = (isWoken ? earliestMs : Math.max(untilMs, earliestMs)) - performance.now();
@@ -71,7 +75,10 @@ export function repeat(
       await pause(leftMs);
     }
   }
-  const nextMs = () => performance.now() + intervalMs * (1 + jitter * (2 * Math.random() - 1));
+  const nextMs = () => {
+    const dueMs = performance.now() + intervalMs * (1 + jitter * (2 * Math.random() - 1));
+    return intervalMs < GRID_MS ? dueMs : GRID_MS * Math.round(dueMs / GRID_MS);
+  };
 
   async function run(): Promise<void> {
     let dueMs = isFirstLater ? nextMs() : performance.now();

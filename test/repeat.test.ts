@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { AGAIN, type Repeated, repeat, SHORTEST_PAUSE_MS } from '#src/repeat.ts';
 
 /** Repeats work for a while. @returns the number of runs that the shortest pause allows, and the actual number. */
@@ -99,4 +99,18 @@ it('work that nobody wakes runs once in each interval, never early', async () =>
   await expect.poll(() => runs.length, { timeout: 5_000 }).toBeGreaterThan(10);
   await loop.stop();
   expect(runs.filter((isEarly) => isEarly)).toEqual([]);
+});
+
+it('works whose intervals differ begin together, at multiples of a quarter of a second', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  const begins: number[] = [];
+  const work = () => void begins.push(performance.now());
+  const loops = [250, 500, 1_000, 3_000].map((intervalMs) =>
+    repeat(work, { intervalMs, isFirstLater: true }),
+  );
+  await vi.advanceTimersByTimeAsync(9_999);
+  expect(begins.length).toBeGreaterThan(40);
+  expect(begins.filter((atMs) => atMs % 250 > 2)).toEqual([]);
+  await Promise.all(loops.map((loop) => loop.stop()));
+  vi.useRealTimers();
 });
