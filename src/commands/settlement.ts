@@ -143,7 +143,7 @@ async function importHere(
     actor: actorOf(config),
     onProgress,
   }).finally(() => progress.end());
-  const counts = await matchSettlement(database, account);
+  const counts = await matchOrSay(database, account);
   io.stdout.write(`${file.name}: ${linesInWords(result)}; ${inWords(counts)}\n`);
   return printAlarms(database, account, io);
 }
@@ -178,7 +178,7 @@ async function fetchHere(
       reports += 1;
     }
     if (reports === 0) io.stdout.write('all that the provider has completed was fetched before\n');
-    io.stdout.write(`${inWords(await matchSettlement(database, account))}\n`);
+    io.stdout.write(`${inWords(await matchOrSay(database, account))}\n`);
     return await printAlarms(database, account, io);
   } finally {
     await catalogue.close();
@@ -194,9 +194,20 @@ async function matchHere(
   const { database } = storage;
   const catalogue = await openInForce(config, storage);
   const { account } = await connectionOf(catalogue, id).finally(() => catalogue.close());
-  const counts = await matchSettlement(database, account, { again: FILE_LIMITS.lines });
+  const counts = await matchOrSay(database, account, FILE_LIMITS.lines);
   io.stdout.write(`${inWords(counts)}\n`);
   return printAlarms(database, account, io);
+}
+
+/** The lines are stored, but not all are matched. */
+class UnmatchedError extends Error {}
+
+async function matchOrSay(database: Database, account: SettledAccount, again?: number): Promise<MatchCounts> {
+  try {
+    return await matchSettlement(database, account, again === undefined ? {} : { again });
+  } catch (cause) {
+    throw new UnmatchedError('not all lines are matched', { cause });
+  }
 }
 
 function inWords({ matched, unmatched, ambiguous }: MatchCounts): string {
@@ -261,6 +272,10 @@ async function connectionOf(opened: OpenedCatalogue, id: string) {
 }
 
 /** Runs the command. */
-export const run = createCommand(USAGE, main, (error) => `Nothing was imported: ${explainFailure(error)}`);
+export const run = createCommand(USAGE, main, (error) =>
+  error instanceof UnmatchedError
+    ? `The lines are stored, but not all are matched: ${explainFailure(error.cause)}. A running service goes on within two minutes; without one, run: npm run settlement -- match`
+    : `Nothing was imported: ${explainFailure(error)}`,
+);
 
 if (import.meta.main) await runAsProcess(run);

@@ -112,6 +112,21 @@ it('the settlement command fetches a report at Stripe, and the lines of a file t
   ]);
 });
 
+it('if the database fails while lines are matched, the settlement command says that they are stored', async () => {
+  const report = write('unmatched.csv', REPORT.replaceAll('txn_1', 'txn_9'));
+  await tables.query('ALTER TABLE settlement_coverage RENAME TO away');
+  const failed = await command('import', report, '--connection', 's');
+  await tables.query('ALTER TABLE away RENAME TO settlement_coverage');
+  expect([failed.code, failed.stderr]).toEqual([
+    1,
+    expect.stringContaining('The lines are stored, but not all are matched: '),
+  ]);
+  expect(await command('match', '--connection', 's')).toMatchObject({ code: 0 });
+  expect(await tables.query("SELECT result FROM settlement_line WHERE line_key = 'txn_9'")).toEqual([
+    { result: 'unmatched' },
+  ]);
+});
+
 it('the settlement command refuses a report of another provider, and names the columns', async () => {
   const { code, stderr } = await command('import', write('other.csv', 'a;b\n1;2\n'), '--connection', 's');
   expect([code, stderr]).toEqual([
