@@ -10,13 +10,14 @@ import {
   sumPayouts,
 } from '#src/store/tables/settlement-differences.ts';
 import { LINES_AT_ONCE, type LineResult } from '#src/store/tables/settlement-matches.ts';
+import { payoutsOfFile } from '#src/store/tables/settlement-payouts.ts';
 import { countAlarm } from '#src/store/tables/settlement-progress.ts';
 import { checkPayout, findDifferences } from './find-differences.ts';
 import type { SettledAccount } from './settled-connection.ts';
 
 /**
- * Finds the differences of the transactions, payouts and lines that a batch of lines is about, with all lines that were
- * imported before, and ends the differences that the batch explains.
+ * Finds the differences of the transactions and lines that a batch of lines is about, with all lines that were imported
+ * before, and ends the differences that the batch explains.
  */
 export async function compareSettlement(
   database: Database,
@@ -34,7 +35,6 @@ export async function compareSettlement(
     isAlarming ||= found.some(({ kind }) => kind === ALARMING);
   }
   if (isAlarming) await countAlarm(database, identity);
-  await comparePayouts(database, identity, results);
   await noteUnknown(database, identity, results);
 }
 
@@ -102,24 +102,27 @@ export async function compareTransactions(
   return found;
 }
 
-async function comparePayouts(
-  database: Database,
-  identity: string,
-  results: readonly LineResult[],
-): Promise<void> {
-  const references = [...new Set(results.flatMap(({ line }) => line.payoutReference ?? []))];
-  if (references.length === 0) return;
-  const connectionId = results[0]?.line.connectionId ?? '';
-  const sums = (await sumPayouts(database, identity, references)).map((sum) => ({
-    ...sum,
-    subject: `${sum.reference} ${sum.currency}`,
-  }));
-  const found = sums.flatMap((sum): FoundDifference[] => {
-    const difference = checkPayout(sum);
-    return difference ? [{ ...difference, subject: sum.subject, connectionId, paymentId: undefined }] : [];
-  });
-  const subjects = sums.map(({ subject }) => subject);
-  await storeDifferences(database, NIL_UUID, identity, { subjects, found });
+/** Maximum number of payouts that are added up at once: a payout may have many thousands of lines. */
+const PAYOUTS_AT_ONCE = 20;
+
+/** Compares the payouts that a complete file has lines of, with all lines that were imported before. */
+export async function comparePayouts(database: Database, identity: string, fileId: string): Promise<void> {
+  const payouts = await payoutsOfFile(database, fileId);
+  for (let at = 0; at < payouts.length; at += PAYOUTS_AT_ONCE) {
+    const some = new Map(
+      payouts.slice(at, at + PAYOUTS_AT_ONCE).map(({ reference, connectionId }) => [reference, connectionId]),
+    );
+    const subjects: string[] = [];
+    const found: FoundDifference[] = [];
+    for (const sum of await sumPayouts(database, identity, [...some.keys()])) {
+      const subject = `${sum.reference} ${sum.currency}`;
+      subjects.push(subject);
+      const difference = checkPayout(sum);
+      const connectionId = some.get(sum.reference) ?? '';
+      if (difference) found.push({ ...difference, subject, connectionId, paymentId: undefined });
+    }
+    await storeDifferences(database, NIL_UUID, identity, { subjects, found });
+  }
 }
 
 /**

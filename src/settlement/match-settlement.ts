@@ -18,7 +18,7 @@ import {
 } from '#src/store/tables/settlement-matches.ts';
 import { finishMatching, leaseMatching } from '#src/store/tables/settlement-progress.ts';
 import { chooseTransaction, movesTransaction } from './choose-transaction.ts';
-import { compareAlarming, compareFees, compareSettlement } from './compare-settlement.ts';
+import { compareAlarming, compareFees, comparePayouts, compareSettlement } from './compare-settlement.ts';
 import { findMissing } from './find-missing.ts';
 import type { SettledAccount } from './settled-connection.ts';
 
@@ -57,6 +57,8 @@ export async function matchSettlement(
   const counts: MatchCounts = { matched: 0, unmatched: 0, ambiguous: 0, none_expected: 0 };
   const imports = await leaseMatching(database, account.identity);
   for (const fileId of await unmatchedFiles(database, account.identity)) {
+    // Before its lines are matched, so what is interrupted is repeated.
+    await comparePayouts(database, account.identity, fileId);
     for (;;) {
       if (stop?.aborted) return counts;
       const lines = await nextLines(database, fileId);

@@ -65,6 +65,8 @@ export type PayoutSum = {
 
 const PAYOUTS = {
   name: 'sum_settlement_payouts',
+  // Any other plan compares each line of the account with each payout.
+  isPrepared: false,
   text: `
     SELECT payout_reference AS reference, settlement_currency AS currency, sum(net)::bigint AS remainder,
       bool_or(kind IN ('payout', 'payout_reversal')) AS "hasPayout",

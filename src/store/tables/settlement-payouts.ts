@@ -48,6 +48,38 @@ export async function sumPayoutByKind(
   return rows.map((row) => withoutNulls<PayoutSums>(row));
 }
 
+/** Number of lines of a file whose payouts are read at once. */
+const LINES_OF_FILE = 100_000;
+const OF_FILE = {
+  name: 'settlement_payouts_of_file',
+  text: `
+    SELECT payout_reference AS reference, min(connection_id) AS "connectionId", max(line_number) AS "lastLine" FROM (
+      SELECT payout_reference, connection_id, line_number FROM settlement_line
+      WHERE account_id = $1 AND file_id = $2 AND line_number > $3 ORDER BY line_number LIMIT ${LINES_OF_FILE}
+    ) page GROUP BY payout_reference`,
+};
+
+/** A payout that a file has lines of. */
+export type PayoutOfFile = { readonly reference: string; readonly connectionId: string };
+
+/** Reads the payouts that a file has lines of. */
+export async function payoutsOfFile(database: Database, fileId: string): Promise<PayoutOfFile[]> {
+  type Row = Pick<PayoutOfFile, 'connectionId'> & {
+    readonly reference: string | null;
+    readonly lastLine: number;
+  };
+  const found = new Map<string, PayoutOfFile>();
+  for (let after = 0, isMore = true; isMore; ) {
+    const { rows } = await database.query<Row>(OF_FILE, [NIL_UUID, fileId, after]);
+    for (const { reference, connectionId, lastLine } of rows) {
+      if (reference !== null) found.set(reference, { reference, connectionId });
+      after = Math.max(after, lastLine);
+    }
+    isMore = rows.length > 0;
+  }
+  return [...found.values()];
+}
+
 /** A line of a payout. */
 export type PayoutLine = PayoutAmounts & {
   readonly key: string;
