@@ -7,10 +7,9 @@ import {
   matchedRows,
   openSubjects,
   storeDifferences,
-  sumPayouts,
 } from '#src/store/tables/settlement-differences.ts';
-import { LINES_AT_ONCE, type LineResult } from '#src/store/tables/settlement-matches.ts';
-import { payoutsOfFile } from '#src/store/tables/settlement-payouts.ts';
+import { LINES_AT_ONCE, type LineResult, type UnmatchedFile } from '#src/store/tables/settlement-matches.ts';
+import { type PayoutSum, payoutsOfFile, sumPayouts } from '#src/store/tables/settlement-payouts.ts';
 import { countAlarm } from '#src/store/tables/settlement-progress.ts';
 import { checkPayout, findDifferences } from './find-differences.ts';
 import type { SettledAccount } from './settled-connection.ts';
@@ -106,22 +105,23 @@ export async function compareTransactions(
 const PAYOUTS_AT_ONCE = 20;
 
 /** Compares the payouts that a complete file has lines of, with all lines that were imported before. */
-export async function comparePayouts(database: Database, identity: string, fileId: string): Promise<void> {
-  const payouts = await payoutsOfFile(database, fileId);
-  for (let at = 0; at < payouts.length; at += PAYOUTS_AT_ONCE) {
-    const some = new Map(
-      payouts.slice(at, at + PAYOUTS_AT_ONCE).map(({ reference, connectionId }) => [reference, connectionId]),
-    );
-    const subjects: string[] = [];
-    const found: FoundDifference[] = [];
-    for (const sum of await sumPayouts(database, identity, [...some.keys()])) {
-      const subject = `${sum.reference} ${sum.currency}`;
-      subjects.push(subject);
+export async function comparePayouts(
+  database: Database,
+  identity: string,
+  file: UnmatchedFile,
+): Promise<void> {
+  const { connectionId } = file;
+  const references = await payoutsOfFile(database, file.id);
+  for (let at = 0; at < references.length; at += PAYOUTS_AT_ONCE) {
+    const sums = await sumPayouts(database, identity, references.slice(at, at + PAYOUTS_AT_ONCE));
+    const subjectOf = ({ reference, currency }: PayoutSum) => `${reference} ${currency}`;
+    const found = sums.flatMap((sum): FoundDifference[] => {
       const difference = checkPayout(sum);
-      const connectionId = some.get(sum.reference) ?? '';
-      if (difference) found.push({ ...difference, subject, connectionId, paymentId: undefined });
-    }
-    await storeDifferences(database, NIL_UUID, identity, { subjects, found });
+      return difference
+        ? [{ ...difference, subject: subjectOf(sum), connectionId, paymentId: undefined }]
+        : [];
+    });
+    await storeDifferences(database, NIL_UUID, identity, { subjects: sums.map(subjectOf), found });
   }
 }
 

@@ -56,12 +56,12 @@ export async function matchSettlement(
   const { again = SEARCHED_AGAIN, stop, onLines } = options;
   const counts: MatchCounts = { matched: 0, unmatched: 0, ambiguous: 0, none_expected: 0 };
   const imports = await leaseMatching(database, account.identity);
-  for (const fileId of await unmatchedFiles(database, account.identity)) {
+  for (const file of await unmatchedFiles(database, account.identity)) {
     // Before its lines are matched, so what is interrupted is repeated.
-    await comparePayouts(database, account.identity, fileId);
+    await comparePayouts(database, account.identity, file);
     for (;;) {
       if (stop?.aborted) return counts;
-      const lines = await nextLines(database, fileId);
+      const lines = await nextLines(database, file.id);
       if (lines.length === 0) break;
       for (const { transaction } of await match(database, account, lines))
         counts[typeof transaction === 'string' ? transaction : 'matched'] += 1;

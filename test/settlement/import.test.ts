@@ -276,6 +276,9 @@ it('every planted difference is found, and nothing else', async () => {
     `status_differs ${id(4)}: 12.00 USD settled, here PURCHASE is DECLINED`,
     "unknown_line txn_99: a payment with the provider's id pi_99",
   ]);
+  expect(await tables.query('SELECT DISTINCT connection_id FROM settlement_difference')).toEqual([
+    { connection_id: 's' },
+  ]);
 });
 
 const refund = {

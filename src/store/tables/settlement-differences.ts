@@ -1,7 +1,7 @@
 import type { SettlementKind } from '#src/connectors/port/settlement-line.ts';
 import { type Database, type Nullable, queriesOf } from '../engine/database.ts';
 import { despiteDeadlocks } from '../engine/despite-deadlocks.ts';
-import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
+import { withoutNulls } from '../engine/rows.ts';
 import { IN_ACCOUNTS, searchAccounts } from '../engine/search-accounts.ts';
 import { recordAction } from './audit-log.ts';
 
@@ -52,38 +52,6 @@ export async function matchedRows(
 ): Promise<MatchedRow[]> {
   const { rows } = await database.query<Nullable<MatchedRow>>(MATCHED, [accountId, identity, transactionIds]);
   return rows.map((row) => withoutNulls<MatchedRow>(row));
-}
-
-/** The sum of a payout's lines in one currency, with the payout itself. */
-export type PayoutSum = {
-  readonly reference: string;
-  readonly currency: string;
-  readonly remainder: bigint;
-  readonly hasPayout: boolean;
-  readonly hasLines: boolean;
-};
-
-const PAYOUTS = {
-  name: 'sum_settlement_payouts',
-  // Any other plan compares each line of the account with each payout.
-  isPrepared: false,
-  text: `
-    SELECT payout_reference AS reference, settlement_currency AS currency, sum(net)::bigint AS remainder,
-      bool_or(kind IN ('payout', 'payout_reversal')) AS "hasPayout",
-      bool_or(kind NOT IN ('payout', 'payout_reversal')) AS "hasLines"
-    FROM settlement_line
-    WHERE account_id = $1 AND connection_identity = $2 AND payout_reference = ANY ($3::text[]) AND NOT EXISTS (
-      SELECT 1 FROM settlement_file f WHERE f.account_id = $1 AND f.id = file_id AND f.completed_at IS NULL)
-    GROUP BY payout_reference, settlement_currency`,
-};
-
-/** Adds up payouts over all complete files. */
-export async function sumPayouts(
-  database: Database,
-  identity: string,
-  references: readonly string[],
-): Promise<PayoutSum[]> {
-  return (await database.query<PayoutSum>(PAYOUTS, [NIL_UUID, identity, references])).rows;
 }
 
 /** The kinds of difference between reports and the record, the most urgent first. */

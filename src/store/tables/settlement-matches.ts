@@ -222,15 +222,19 @@ export async function storeResults(
 const UNMATCHED_FILES = {
   name: 'find_unmatched_settlement_files',
   text: `
-    SELECT f.id, f.connection_identity AS identity FROM settlement_file f
+    SELECT f.id, f.connection_id AS "connectionId", f.connection_identity AS identity FROM settlement_file f
     WHERE f.account_id = $1 AND f.completed_at IS NOT NULL AND EXISTS (
       SELECT 1 FROM settlement_line l WHERE l.account_id = $1 AND l.file_id = f.id AND l.result IS NULL)`,
 };
 
-/** Finds complete files with lines whose transactions have not been searched, for one account at a provider. */
-export async function unmatchedFiles(database: Database, identity: string): Promise<string[]> {
-  const { rows } = await database.query<{ id: string; identity: string }>(UNMATCHED_FILES, [NIL_UUID]);
-  return rows.filter((row) => row.identity === identity).map(({ id }) => id);
+/** A complete file with lines whose transactions have not been searched. */
+export type UnmatchedFile = { readonly id: string; readonly connectionId: string };
+
+/** Finds the unmatched files of an account at a provider. */
+export async function unmatchedFiles(database: Database, identity: string): Promise<UnmatchedFile[]> {
+  type Row = UnmatchedFile & { readonly identity: string };
+  const { rows } = await database.query<Row>(UNMATCHED_FILES, [NIL_UUID]);
+  return rows.filter((row) => row.identity === identity);
 }
 
 /** A success that no line settles. */

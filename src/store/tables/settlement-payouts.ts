@@ -48,36 +48,61 @@ export async function sumPayoutByKind(
   return rows.map((row) => withoutNulls<PayoutSums>(row));
 }
 
+/** The sum of a payout's lines in one currency, with the payout itself. */
+export type PayoutSum = {
+  readonly reference: string;
+  readonly currency: string;
+  readonly remainder: bigint;
+  readonly hasPayout: boolean;
+  readonly hasLines: boolean;
+};
+
+const REMAINDERS = {
+  name: 'sum_settlement_payouts',
+  // Any other plan compares each line of the account with each payout.
+  isPrepared: false,
+  text: `
+    SELECT payout_reference AS reference, settlement_currency AS currency, sum(net)::bigint AS remainder,
+      bool_or(kind IN ('payout', 'payout_reversal')) AS "hasPayout",
+      bool_or(kind NOT IN ('payout', 'payout_reversal')) AS "hasLines"
+    FROM settlement_line
+    WHERE account_id = $1 AND connection_identity = $2 AND payout_reference = ANY ($3::text[]) AND ${COUNTS}
+    GROUP BY payout_reference, settlement_currency`,
+};
+
+/** Adds up payouts over all complete files. */
+export async function sumPayouts(
+  database: Database,
+  identity: string,
+  references: readonly string[],
+): Promise<PayoutSum[]> {
+  return (await database.query<PayoutSum>(REMAINDERS, [NIL_UUID, identity, references])).rows;
+}
+
 /** Number of lines of a file whose payouts are read at once. */
 const LINES_OF_FILE = 100_000;
 const OF_FILE = {
   name: 'settlement_payouts_of_file',
   text: `
-    SELECT payout_reference AS reference, min(connection_id) AS "connectionId", max(line_number) AS "lastLine" FROM (
-      SELECT payout_reference, connection_id, line_number FROM settlement_line
+    SELECT payout_reference AS reference, max(line_number) AS "lastLine" FROM (
+      SELECT payout_reference, line_number FROM settlement_line
       WHERE account_id = $1 AND file_id = $2 AND line_number > $3 ORDER BY line_number LIMIT ${LINES_OF_FILE}
     ) page GROUP BY payout_reference`,
 };
 
-/** A payout that a file has lines of. */
-export type PayoutOfFile = { readonly reference: string; readonly connectionId: string };
-
-/** Reads the payouts that a file has lines of. */
-export async function payoutsOfFile(database: Database, fileId: string): Promise<PayoutOfFile[]> {
-  type Row = Pick<PayoutOfFile, 'connectionId'> & {
-    readonly reference: string | null;
-    readonly lastLine: number;
-  };
-  const found = new Map<string, PayoutOfFile>();
+/** Reads the references of the payouts that a file has lines of. */
+export async function payoutsOfFile(database: Database, fileId: string): Promise<string[]> {
+  type Row = { readonly reference: string | null; readonly lastLine: number };
+  const found = new Set<string>();
   for (let after = 0, isMore = true; isMore; ) {
     const { rows } = await database.query<Row>(OF_FILE, [NIL_UUID, fileId, after]);
-    for (const { reference, connectionId, lastLine } of rows) {
-      if (reference !== null) found.set(reference, { reference, connectionId });
+    for (const { reference, lastLine } of rows) {
+      if (reference !== null) found.add(reference);
       after = Math.max(after, lastLine);
     }
     isMore = rows.length > 0;
   }
-  return [...found.values()];
+  return [...found];
 }
 
 /** A line of a payout. */
