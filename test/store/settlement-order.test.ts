@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { newId } from '#src/new-id.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
+import { extendCoverage } from '#src/store/tables/settlement-coverage.ts';
 import {
   type FoundDifference,
   storeDifferences,
@@ -15,7 +16,7 @@ import {
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
-onOwnDatabase({ empties: 'settlement_difference, settlement_line, settlement_match' });
+onOwnDatabase({ empties: 'settlement_difference, settlement_line, settlement_match, settlement_coverage' });
 
 const IDENTITY = 'identity';
 const SUBJECTS = Array.from({ length: 1_000 }, () => newId(ACCOUNT_ONE));
@@ -71,4 +72,18 @@ it('processes that match the same lines in other orders do not deadlock', async 
   }
   expect(await tables.query('SELECT count(*)::integer AS n FROM settlement_match')).toEqual([{ n: 1_000 }]);
   expect(await tables.query('SELECT DISTINCT result FROM settlement_line')).toEqual([{ result: 'matched' }]);
+});
+
+it('processes that extend the covered time of the same reports in other orders do not deadlock', async () => {
+  const covered = SUBJECTS.map((report) => ({ report, from: new Date(1_000), until: new Date(2_000) }));
+  for (let round = 0; round < ROUNDS; round++) {
+    await Promise.all([
+      extendCoverage(database, IDENTITY, covered),
+      extendCoverage(database, IDENTITY, covered.toReversed()),
+      extendCoverage(database, IDENTITY, covered),
+    ]);
+  }
+  expect(await tables.query('SELECT count(*)::integer AS n FROM settlement_coverage')).toEqual([
+    { n: 1_000 },
+  ]);
 });

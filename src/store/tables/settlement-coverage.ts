@@ -4,12 +4,14 @@ import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
 /** The time that lines of one kind of report cover: that of the earliest and of the latest payment. */
 export type CoveredTime = { readonly report: string; readonly from: Date; readonly until: Date };
 
+// Several processes may match lines: all lock the rows in the same order.
 const EXTEND = {
   name: 'extend_settlement_coverage',
   text: `
     INSERT INTO settlement_coverage AS c (account_id, connection_identity, report, covered_from, covered_until)
     SELECT $1, $2, report, covered_from, covered_until
     FROM unnest($3::text[], $4::timestamptz[], $5::timestamptz[]) AS l (report, covered_from, covered_until)
+    ORDER BY report
     ON CONFLICT (account_id, connection_identity, report) DO UPDATE
     SET covered_from = least(c.covered_from, excluded.covered_from),
       covered_until = greatest(c.covered_until, excluded.covered_until),
