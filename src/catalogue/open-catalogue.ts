@@ -174,8 +174,7 @@ export function openCatalogue(
 
 /** Returns true if the connections of two definitions do the same. The agreed fees are read when reports are matched. */
 function isOpenedAlike(one: ConnectionConfig, other: ConnectionConfig): boolean {
-  const [first, second] = [one, other].map((definition) => ({ ...definition, agreedFees: [] }));
-  return first !== undefined && second !== undefined && equals(ConnectionConfigSchema, first, second);
+  return equals(ConnectionConfigSchema, { ...one, agreedFees: [] }, { ...other, agreedFees: [] });
 }
 
 /**

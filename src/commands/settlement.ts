@@ -143,7 +143,7 @@ async function importHere(
     actor: actorOf(config),
     onProgress,
   }).finally(() => progress.end());
-  const counts = await matchOrSay(database, account);
+  const counts = await matchStored(database, account);
   io.stdout.write(`${file.name}: ${linesInWords(result)}; ${inWords(counts)}\n`);
   return printAlarms(database, account, io);
 }
@@ -178,7 +178,7 @@ async function fetchHere(
       reports += 1;
     }
     if (reports === 0) io.stdout.write('all that the provider has completed was fetched before\n');
-    io.stdout.write(`${inWords(await matchOrSay(database, account))}\n`);
+    io.stdout.write(`${inWords(await matchStored(database, account))}\n`);
     return await printAlarms(database, account, io);
   } finally {
     await catalogue.close();
@@ -194,7 +194,7 @@ async function matchHere(
   const { database } = storage;
   const catalogue = await openInForce(config, storage);
   const { account } = await connectionOf(catalogue, id).finally(() => catalogue.close());
-  const counts = await matchOrSay(database, account, FILE_LIMITS.lines);
+  const counts = await matchStored(database, account, { again: FILE_LIMITS.lines });
   io.stdout.write(`${inWords(counts)}\n`);
   return printAlarms(database, account, io);
 }
@@ -202,9 +202,14 @@ async function matchHere(
 /** The lines are stored, but not all are matched. */
 class UnmatchedError extends Error {}
 
-async function matchOrSay(database: Database, account: SettledAccount, again?: number): Promise<MatchCounts> {
+/** Matches the stored lines. @throws UnmatchedError */
+async function matchStored(
+  database: Database,
+  account: SettledAccount,
+  options?: { readonly again: number },
+): Promise<MatchCounts> {
   try {
-    return await matchSettlement(database, account, again === undefined ? {} : { again });
+    return await matchSettlement(database, account, options);
   } catch (cause) {
     throw new UnmatchedError('not all lines are matched', { cause });
   }
@@ -274,7 +279,7 @@ async function connectionOf(opened: OpenedCatalogue, id: string) {
 /** Runs the command. */
 export const run = createCommand(USAGE, main, (error) =>
   error instanceof UnmatchedError
-    ? `The lines are stored, but not all are matched: ${explainFailure(error.cause)}. A running service goes on within two minutes; without one, run: npm run settlement -- match`
+    ? `The lines are stored, but not all are matched: ${explainFailure(error.cause)}. A running service goes on within two minutes; without one, run: npm run settlement -- match --connection <id>`
     : `Nothing was imported: ${explainFailure(error)}`,
 );
 

@@ -100,7 +100,7 @@ const PLACED: ReadonlySet<string> = new Set([
   ...(['brand', 'country', 'customer_id'] as const),
 ]);
 
-/** The filters that only some files have, which the files' names follow. A file without a given one is refused. */
+/** Shows the filters that only some files have, labeled with those files. Any other file is refused with such a filter. */
 function filtersOfSomeFiles(given: Visit['query']): Html {
   const all = EXPORT_KINDS.flatMap((kind) =>
     Object.entries(FILTERS[kind]).map(([name, values]) => ({ kind, name, values })),

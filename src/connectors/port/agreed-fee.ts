@@ -33,23 +33,23 @@ export function readAgreedFee(fields: Fields): AgreedFee | readonly AgreedFeeFau
   if (percent === '' && fixed === '') {
     return [{ name: 'percent', message: 'must be present, or fixed, or both; "0" if no fee is agreed' }];
   }
-  const share = percentIn(percent);
-  const [least, slack] = [minorUnitsIn(fixed, currency), minorUnitsIn(tolerance, currency)];
+  const millionths = percentIn(percent);
+  const [fixedUnits, toleranceUnits] = [minorUnitsIn(fixed, currency), minorUnitsIn(tolerance, currency)];
   const money = `must be an amount in ${currency}, not negative, with at most ${currencyDigits(currency)} decimal places`;
-  if (share === undefined || least === undefined || slack === undefined) {
+  if (millionths === undefined || fixedUnits === undefined || toleranceUnits === undefined) {
     return [
-      ...(share === undefined ? [{ name: 'percent', message: PERCENT_RULE } as const] : []),
-      ...(least === undefined ? [{ name: 'fixed', message: money } as const] : []),
-      ...(slack === undefined ? [{ name: 'tolerance', message: money } as const] : []),
+      ...(millionths === undefined ? [{ name: 'percent', message: PERCENT_RULE } as const] : []),
+      ...(fixedUnits === undefined ? [{ name: 'fixed', message: money } as const] : []),
+      ...(toleranceUnits === undefined ? [{ name: 'tolerance', message: money } as const] : []),
     ];
   }
   const methodType = paymentMethodType === '' ? undefined : paymentMethodType;
   return {
     currency,
     methodType,
-    percent: share,
-    fixed: least,
-    tolerance: tolerance === '' ? undefined : slack,
+    percent: millionths,
+    fixed: fixedUnits,
+    tolerance: tolerance === '' ? undefined : toleranceUnits,
   };
 }
 
