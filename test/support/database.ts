@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
@@ -14,6 +14,10 @@ import { databaseUrl, runIn } from './run-in.ts';
 const CLUSTER_URL = 'TEST_CLUSTER_URL';
 const TEMPLATE = 'template_payments';
 const CHECKOUT = join(import.meta.dirname, '../..');
+/** Linux's file system in memory. */
+const IN_MEMORY = '/dev/shm';
+/** A whole run takes less than 1 GB. */
+const ENOUGH_BYTES = 4e9;
 
 /** A test's own database. */
 export type TestDatabase = {
@@ -63,7 +67,7 @@ export function openTestDatabase(
  * The workers get both through their environment.
  */
 export default async function setup(): Promise<() => Promise<void>> {
-  const home = mkdtempSync(join(tmpdir(), 'payments-test-'));
+  const home = mkdtempSync(join(hasMemoryToSpare() ? IN_MEMORY : tmpdir(), 'payments-test-'));
   // As root, PostgreSQL runs as another user, who needs access to the directory.
   chmodSync(home, 0o711);
   const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
@@ -88,6 +92,16 @@ export default async function setup(): Promise<() => Promise<void>> {
   await compileAhead(CHECKOUT, { [COMPILED]: compiled });
   process.env[COMPILED] = compiled;
   return teardown;
+}
+
+/**
+ * Reports whether the databases can be in memory, which saves a third of a run's time: each of the hundreds of databases
+ * has 400 files, and ext4 takes long to create files soon after it has deleted others.
+ */
+function hasMemoryToSpare(): boolean {
+  if (!existsSync(IN_MEMORY)) return false;
+  const { bavail, bsize } = statfsSync(IN_MEMORY);
+  return Math.min(bavail * bsize, freemem()) >= ENOUGH_BYTES;
 }
 
 async function createTemplate(clusterUrl: string): Promise<void> {
