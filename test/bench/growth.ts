@@ -7,7 +7,7 @@ import type { LoopResult } from './closed-loop.ts';
 import { curveSvg } from './curve-svg.ts';
 import type { LoadOrder } from './load.ts';
 import { cpuMs, cpuOfTreeMs, machineName } from './proc.ts';
-import { ACCOUNT_ID, newRunId, PUBLIC_KEY, SECRET_KEY } from './request.ts';
+import { newRunId, PUBLIC_KEY, SECRET_KEY } from './request.ts';
 import { startService } from './service.ts';
 import { addAccounts, storePayments } from './stored-payments.ts';
 import { cleanUpAfter, type Ending, startSurroundings } from './surroundings.ts';
@@ -139,9 +139,14 @@ async function measureAt(site: Site, ask: (order: LoadOrder) => Promise<LoopResu
 /** Median durations of reads, in milliseconds. */
 async function reads(url: string): Promise<Row> {
   const headers = { 'public-api-key': PUBLIC_KEY, 'private-secret-key': SECRET_KEY };
-  const list = `${url}/v1/payments?account_id=${ACCOUNT_ID}&page_size=50`;
-  const [newest] = (await (await fetch(list, { headers })).json()) as { id: string }[];
+  const list = `${url}/v1/payments?page_size=50`;
   const cookie = await signIn(url);
+  const get = async (address: string): Promise<Response> => {
+    const response = await fetch(address, { headers: { ...headers, cookie }, redirect: 'manual' });
+    if (response.status !== 200) throw new Error(`${address} responded ${response.status}`);
+    return response;
+  };
+  const [newest] = (await (await get(list)).json()) as { id: string }[];
   const medians: Record<string, number> = {};
   for (const [name, address] of Object.entries({
     'get ms': `${url}/v1/payments/${newest?.id}`,
@@ -154,9 +159,7 @@ async function reads(url: string): Promise<Row> {
     const took: number[] = [];
     for (let i = 0; i < READS; i++) {
       const startedMs = performance.now();
-      const response = await fetch(address, { headers: { ...headers, cookie }, redirect: 'manual' });
-      await response.arrayBuffer();
-      if (response.status !== 200) throw new Error(`${address} responded ${response.status}`);
+      await (await get(address)).arrayBuffer();
       took.push(performance.now() - startedMs);
     }
     medians[name] = round(took.sort((a, b) => a - b)[READS / 2] ?? Number.NaN);
@@ -175,14 +178,12 @@ async function signIn(url: string): Promise<string> {
   return response.headers.get('set-cookie')?.split(';')[0] ?? '';
 }
 
-/** Mean duration of recovery's search for due attempts, in milliseconds. */
+/** Mean duration of the search for due work, in milliseconds. */
 async function dueWorkMs(port: number): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const sample = (kind: string) =>
     Number(
-      new RegExp(`^database_query_seconds_${kind}{[^}]*find_due_transactions[^}]*} (\\S+)$`, 'm').exec(
-        text,
-      )?.[1],
+      new RegExp(`^database_query_seconds_${kind}{[^}]*find_due_work[^}]*} (\\S+)$`, 'm').exec(text)?.[1],
     );
   return round((1_000 * sample('sum')) / sample('count'));
 }
