@@ -31,12 +31,12 @@ class HelpRequest extends Error {}
  * Creates a command that prints its usage for `--help` and for a wrong command line.
  *
  * @param main does the work, and returns the exit code.
- * @param explain returns the text to print about a failure.
+ * @param explain returns the text to print about the failure of a call with these arguments.
  */
 export function createCommand(
   usage: string,
   main: (argv: readonly string[], io: CommandIo) => number | Promise<number>,
-  explain: (error: unknown) => string,
+  explain: (error: unknown, argv: readonly string[]) => string,
 ): Command {
   return async (argv, io) => {
     try {
@@ -47,7 +47,7 @@ export function createCommand(
         return 0;
       }
       const isUsage = error instanceof UsageError;
-      io.stderr.write(isUsage ? `${error.message}\n\n${usage}\n` : `${explain(error)}\n`);
+      io.stderr.write(isUsage ? `${error.message}\n\n${usage}\n` : `${explain(error, argv)}\n`);
       return isUsage ? 2 : 1;
     }
   };

@@ -51,6 +51,7 @@ settled a payment that the record has as unsuccessful or open.`;
 const OPERANDS = {
   ...{ import: 1, fetch: 0, match: 0, 'sandbox-report': 1, differences: 0, resolve: 2, reopen: 2 },
 } as const;
+const IMPORTS: ReadonlySet<string> = new Set(['import', 'fetch']);
 /** Maximum number of differences that are printed, from each node of a distributed database. */
 const MAX_LISTED = 1_000;
 const STATUS_DIFFERS = 3;
@@ -277,10 +278,11 @@ async function connectionOf(opened: OpenedCatalogue, id: string) {
 }
 
 /** Runs the command. */
-export const run = createCommand(USAGE, main, (error) =>
-  error instanceof UnmatchedError
-    ? `The lines are stored, but not all are matched: ${explainFailure(error.cause)}. A running service goes on within two minutes; without one, run: npm run settlement -- match --connection <id>`
-    : `Nothing was imported: ${explainFailure(error)}`,
-);
+export const run = createCommand(USAGE, main, (error, [action = '']) => {
+  if (error instanceof UnmatchedError)
+    return `The lines are stored, but not all are matched: ${explainFailure(error.cause)}. A running service goes on within two minutes; without one, run: npm run settlement -- match --connection <id>`;
+  const failed = IMPORTS.has(action) ? 'Nothing was imported' : `${action} failed`;
+  return `${failed}: ${explainFailure(error)}`;
+});
 
 if (import.meta.main) await runAsProcess(run);

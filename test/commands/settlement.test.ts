@@ -127,6 +127,20 @@ it('if the database fails while lines are matched, the settlement command says t
   ]);
 });
 
+it.each([
+  ['differences', 'differences failed: '],
+  ['import', 'Nothing was imported: '],
+])('if the database does not answer, settlement %s says so in words of its own', async (action, words) => {
+  const operands = action === 'import' ? [write('unread.csv', REPORT)] : [];
+  const environment = { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none', CATALOGUE_FILE: catalogue };
+  const { code, stderr } = await runCommand(
+    run,
+    { ...environment, ...SECRETS, ...KEYS },
+    ...[action, ...operands, '--connection', 's'],
+  );
+  expect([code, stderr]).toEqual([1, expect.stringContaining(words)]);
+});
+
 it('the settlement command refuses a report of another provider, and names the columns', async () => {
   const { code, stderr } = await command('import', write('other.csv', 'a;b\n1;2\n'), '--connection', 's');
   expect([code, stderr]).toEqual([
