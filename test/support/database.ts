@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -14,6 +14,8 @@ import { databaseUrl, runIn } from './run-in.ts';
 const CLUSTER_URL = 'TEST_CLUSTER_URL';
 const TEMPLATE = 'template_payments';
 const CHECKOUT = join(import.meta.dirname, '../..');
+/** The name of a run's directory, without the run's process ID. */
+const HOME = 'payments-test-run-';
 /** Linux's file system in memory. */
 const IN_MEMORY = '/dev/shm';
 /** A whole run takes less than 1 GB. */
@@ -67,7 +69,9 @@ export function openTestDatabase(
  * The workers get both through their environment.
  */
 export default async function setup(): Promise<() => Promise<void>> {
-  const home = mkdtempSync(join(hasMemoryToSpare() ? IN_MEMORY : tmpdir(), 'payments-test-'));
+  const where = hasMemoryToSpare() ? IN_MEMORY : tmpdir();
+  removeLeftovers(where);
+  const home = mkdtempSync(join(where, `${HOME}${process.pid}-`));
   // As root, PostgreSQL runs as another user, who needs access to the directory.
   chmodSync(home, 0o711);
   const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
@@ -102,6 +106,25 @@ function hasMemoryToSpare(): boolean {
   if (!existsSync(IN_MEMORY)) return false;
   const { bavail, bsize } = statfsSync(IN_MEMORY);
   return Math.min(bavail * bsize, freemem()) >= ENOUGH_BYTES;
+}
+
+/** Removes what this user's runs left behind when they were killed; PostgreSQL ends without its files. */
+function removeLeftovers(where: string): void {
+  for (const name of readdirSync(where)) {
+    const pid = Number(name.startsWith(HOME) && name.slice(HOME.length).split('-', 1)[0]);
+    if (!pid || isAlive(pid)) continue;
+    const home = join(where, name);
+    const isOurs = statSync(home, { throwIfNoEntry: false })?.uid === process.getuid?.();
+    if (isOurs) rmSync(home, { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
 }
 
 async function createTemplate(clusterUrl: string): Promise<void> {
