@@ -1,6 +1,4 @@
 import { randomInt, randomUUID } from 'node:crypto';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { passesLuhn } from '#src/luhn.ts';
 import { type ApiClients, apiClients, PROTOCOLS, type Reply } from './support/api-clients.ts';
@@ -13,8 +11,10 @@ import {
   type RequestJson,
   withField,
 } from './support/payment-requests.ts';
+import { recordPrinted } from './support/printed.ts';
 import { startTestServer, type TestServer } from './support/server.ts';
 import { openTables, type Tables } from './support/tables.ts';
+import { startTraceCollector, type TraceCollector } from './support/trace-collector.ts';
 import { type Receiver, startReceiver } from './webhooks/receiver.ts';
 
 /** Returns a number unlikely to occur elsewhere. The sandbox approves it; the cards in MAGIC have other outcomes. */
@@ -51,27 +51,18 @@ let server: TestServer;
 let clients: ApiClients;
 let tables: Tables;
 let receiver: Receiver;
-/** Stands in for an OpenTelemetry collector. */
-let collector: http.Server;
-const traces: string[] = [];
+let collector: TraceCollector;
 let closing: Promise<void> | undefined;
 const replies: Reply[] = [];
-const printed: string[] = [];
+let printed: readonly string[];
 
 beforeAll(async () => {
-  for (const method of ['log', 'info', 'warn', 'error'] as const) {
-    vi.spyOn(console, method).mockImplementation((...args) => void printed.push(args.join(' ')));
-  }
-  collector = http.createServer(async (request, response) => {
-    traces.push((await request.toArray()).join(''));
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  });
-  await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
-  const { port } = collector.address() as AddressInfo;
+  printed = recordPrinted();
+  collector = await startTraceCollector();
   server = await startTestServer({
     config: {
       environment: (name) => (name.startsWith('SANDBOX_') ? API_KEY : undefined),
-      otlpEndpoint: `http://127.0.0.1:${port}/`,
+      otlpEndpoint: collector.url,
     },
     catalogue: sandboxCatalogue(500),
   });
@@ -88,7 +79,6 @@ afterAll(async () => {
   await tables?.close();
   await close();
   await receiver?.close();
-  collector?.closeAllConnections();
   collector?.close();
 });
 
@@ -392,7 +382,8 @@ describe('after payments, refusals and failures with cards and wallets’ tokens
 
   it('no trace contains a card number, a security code, a key or a token', async () => {
     await close();
-    expect(traces.join('\n')).toContain('provider call');
-    expect(findings(traces.join('\n'), SECRETS)).toEqual([]);
+    const traces = collector.received.map(({ body }) => body).join('\n');
+    expect(traces).toContain('provider call');
+    expect(findings(traces, SECRETS)).toEqual([]);
   });
 });

@@ -1,6 +1,4 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ConfigurationService } from '#gen/payments/v1/configuration_service_pb.js';
@@ -13,6 +11,7 @@ import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { RPCS, rpcTransports } from '../support/rpc-transports.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables, type Tables } from '../support/tables.ts';
+import { startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
 
 const OPERATOR = { 'operator-key': 'op_sandbox' };
 const READER = { 'operator-key': 'op_sandbox_read' };
@@ -29,9 +28,7 @@ let one: TestServer;
 let two: TestServer;
 let tables: Tables;
 let drop: () => Promise<void>;
-/** Stands in for an OpenTelemetry collector. */
-let collector: http.Server;
-const traces: string[] = [];
+let collector: TraceCollector;
 let start: (replica: string) => Promise<TestServer>;
 
 /** A connection like the one in force, without its secrets. */
@@ -57,15 +54,10 @@ beforeAll(async () => {
   provider = await startKeyedSandbox(database.url);
   provider.accounts.set('key-of-the-environment', 'shop');
   ROTATED.settings.base_url = provider.url;
-  collector = http.createServer(async (request, response) => {
-    traces.push((await request.toArray()).join(''));
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  });
-  await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
-  const otlpEndpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}/`;
+  collector = await startTraceCollector();
   const connectionHosts = [new URL(provider.url).host];
   const config = {
-    otlpEndpoint,
+    otlpEndpoint: collector.url,
     connectionHosts,
     environment: (name: string) => ENVIRONMENT[name],
     recoveryIntervalMs: 100,
@@ -79,7 +71,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await one?.close();
   await two?.close();
-  collector?.closeAllConnections();
   collector?.close();
   await provider?.close();
   await tables?.close();
@@ -410,8 +401,9 @@ it('a secret is in no response, log line, metric, trace or table, and its change
   expect(lines.length).toBeGreaterThan(10);
   expect(lines.filter((line) => line.includes(CANARY))).toEqual([]);
   expect(answers.filter((text) => text.includes(CANARY))).toEqual([]);
-  await vi.waitFor(() => expect(traces.join('')).toContain('SetConnectionSecret'), { timeout: 10_000 });
-  expect(traces.filter((text) => text.includes(CANARY))).toEqual([]);
+  const traces = () => collector.received.map(({ body }) => body);
+  await vi.waitFor(() => expect(traces().join('')).toContain('SetConnectionSecret'), { timeout: 10_000 });
+  expect(traces().filter((text) => text.includes(CANARY))).toEqual([]);
   expect(await (await fetch(`${one.url}/metrics`)).text()).not.toContain(CANARY);
   for (const { name } of await tables.query(
     "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'",

@@ -1,5 +1,3 @@
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
@@ -7,9 +5,11 @@ import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import { signIn } from '../support/dashboard.ts';
 import { ACCOUNT_ONE, headersOne } from '../support/payment-requests.ts';
+import { recordPrinted } from '../support/printed.ts';
 import { rpcTransports } from '../support/rpc-transports.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables, type Tables } from '../support/tables.ts';
+import { startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
 
 // Nobody pays with this address, so it may be nowhere after it has been searched for.
 const CANARY = 'kanarienvogel.7391@canary.example';
@@ -18,9 +18,8 @@ const SIGNS = /kanarienvogel|canary\.example/i;
 
 let server: TestServer;
 let tables: Tables;
-let collector: http.Server;
-const printed: string[] = [];
-const traces: string[] = [];
+let collector: TraceCollector;
+let printed: readonly string[];
 /** The URL and headers of every response, and the body of every refusal and of every page without its form. */
 const seen: string[] = [];
 
@@ -32,22 +31,14 @@ function close(): Promise<void> | undefined {
 }
 
 beforeAll(async () => {
-  for (const method of ['log', 'info', 'warn', 'error'] as const) {
-    vi.spyOn(console, method).mockImplementation((...args) => void printed.push(args.join(' ')));
-  }
-  collector = http.createServer(async (request, response) => {
-    traces.push((await request.toArray()).join(''));
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  });
-  await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
-  const { port } = collector.address() as AddressInfo;
-  server = await startTestServer({ config: { otlpEndpoint: `http://127.0.0.1:${port}/` } });
+  printed = recordPrinted();
+  collector = await startTraceCollector();
+  server = await startTestServer({ config: { otlpEndpoint: collector.url } });
   tables = await openTables(server.databaseUrl);
 });
 afterAll(async () => {
   vi.restoreAllMocks();
   await close();
-  collector?.closeAllConnections();
   collector?.close();
 });
 
@@ -114,6 +105,7 @@ it('a searched payer is in no response, URL, header, log, trace, metric or row, 
   await tables.close();
   await close();
   expect(server.logLines.join('\n')).toContain('42703');
+  const traces = collector.received.map(({ body }) => body);
   expect(traces.join('\n')).toContain('SearchPayments');
   expect(metrics).toContain('SearchPayments');
   expect(rows).toContain('search-payer');

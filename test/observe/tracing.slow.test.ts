@@ -1,10 +1,10 @@
-import http from 'node:http';
-import { type AddressInfo, BlockList } from 'node:net';
+import { BlockList } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { apiClients } from '../support/api-clients.ts';
 import { HELD, startHeldProvider } from '../support/held-provider.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
 
 /** A span in the JSON form of OTLP. */
 type Span = {
@@ -25,26 +25,15 @@ LOOPBACK.addSubnet('127.0.0.0', 8);
 const STATUS = 'http.response.status_code';
 const ERROR_AFTER_CHARGE = cardPayment('4000000000003006');
 
-/** Stands in for an OpenTelemetry collector. */
-let collector: http.Server;
-let received: { path: string | undefined; body: string }[];
-let answer: (response: http.ServerResponse) => void;
+let collector: TraceCollector;
 let server: TestServer | undefined;
 
 beforeEach(async () => {
-  received = [];
-  answer = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  collector = http.createServer(async (request, response) => {
-    received.push({ path: request.url, body: (await request.toArray()).join('') });
-    answer(response);
-  });
-  collector.listen(0, '127.0.0.1');
-  await new Promise((resolve) => collector.once('listening', resolve));
+  collector = await startTraceCollector();
 });
 
 afterEach(async () => {
   await stop();
-  collector.closeAllConnections();
   collector.close();
 });
 
@@ -136,7 +125,7 @@ it('exported spans contain no request data', async () => {
     body: '4012888888881881',
   });
   await stop();
-  const everything = received.map(({ path, body }) => `${path} ${body}`).join('\n');
+  const everything = collector.received.map(({ path, body }) => `${path} ${body}`).join('\n');
   expect(everything).toContain('payments.connection');
   expect(everything).not.toMatch(
     /4012888888881881|4000000000003006|40128888|JORDAN|sk_sandbox|pk_sandbox|order-1/,
@@ -145,8 +134,8 @@ it('exported spans contain no request data', async () => {
 
 it.each([
   ['refuses connections', () => collector.close()],
-  ['returns an error', () => (answer = (response) => response.writeHead(503).end())],
-  ['never answers', () => (answer = () => {})],
+  ['returns an error', () => (collector.respond = (response) => response.writeHead(503).end())],
+  ['never answers', () => (collector.respond = () => {})],
 ])('payments succeed, and the service stops, while the collector %s', async (_what, fail) => {
   await start();
   fail();
@@ -160,12 +149,11 @@ it('no spans are exported without an endpoint', async () => {
   server = await startTestServer();
   await pay({ traceparent: TRACEPARENT });
   await stop();
-  expect(received).toEqual([]);
+  expect(collector.received).toEqual([]);
 });
 
 async function start(catalogue?: string, trustedProxies = new BlockList()): Promise<void> {
-  const { port } = collector.address() as AddressInfo;
-  const config = { otlpEndpoint: `http://127.0.0.1:${port}/`, trustedProxies };
+  const config = { otlpEndpoint: collector.url, trustedProxies };
   server = await startTestServer({ config, ...(catalogue && { catalogue }) });
 }
 
@@ -197,7 +185,7 @@ function pay(
 
 /** Returns the spans in the order of their start. */
 function spansReceived(): Span[] {
-  const spans: Span[] = received.flatMap(({ path, body }) => {
+  const spans: Span[] = collector.received.flatMap(({ path, body }) => {
     expect(path).toBe('/v1/traces');
     const { resourceSpans } = JSON.parse(body);
     return resourceSpans.flatMap(({ scopeSpans }: { scopeSpans: { spans: Span[] }[] }) =>

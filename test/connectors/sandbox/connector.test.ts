@@ -1,17 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { MAGIC_CARDS } from '#sandbox/magic-cards.ts';
 import type { PaymentAttempt } from '#src/connectors/port/attempt.ts';
-import type { ProviderConnection } from '#src/connectors/port/connector.ts';
 import type { Outcome } from '#src/connectors/port/outcome.ts';
-import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
-import { Secret } from '#src/secret.ts';
-import {
-  API_KEY,
-  magic,
-  type ProviderUnderTest,
-  read,
-  startProvider,
-} from '../../sandbox/provider-under-test.ts';
+import { magic, read } from '../../sandbox/provider-under-test.ts';
 import {
   additionalData,
   cardAttempt,
@@ -19,27 +10,10 @@ import {
   redirectAttempt,
   SECURITY_CODE,
 } from '../attempts.ts';
+import { connect, onSandbox, provider } from './on-sandbox.ts';
 
 describe('the sandbox connector', () => {
-  let provider: ProviderUnderTest;
-  const connections: ProviderConnection[] = [];
-
-  beforeAll(async () => {
-    provider = await startProvider({ prefix: '/sandbox', publicUrl: () => 'http://shop.example/sandbox' });
-  });
-  afterAll(async () => {
-    for (const connection of connections) await connection.close();
-    await provider?.close();
-  });
-
-  function connect(settings: object = {}, apiKey = API_KEY): ProviderConnection {
-    const connection = sandboxConnector.connect(
-      { base_url: provider.origin, timeout_ms: 20_000, ...settings },
-      { providerId: 'SANDBOX_ONE', secrets: { api_key: new Secret(apiKey) } },
-    );
-    connections.push(connection);
-    return connection;
-  }
+  onSandbox();
 
   function pay(attempt: PaymentAttempt, settings: object = {}): Promise<Outcome> {
     return connect(settings).pay(attempt);

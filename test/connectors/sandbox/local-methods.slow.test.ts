@@ -1,32 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ProviderConnection } from '#src/connectors/port/connector.ts';
-import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
-import { Secret } from '#src/secret.ts';
-import { API_KEY, type ProviderUnderTest, read, startProvider } from '../../sandbox/provider-under-test.ts';
+import { describe, expect, it } from 'vitest';
+import { read } from '../../sandbox/provider-under-test.ts';
 import { freePort } from '../../support/free-port.ts';
 import { localAttempt, lookUpOf, operationOn, tokenAttempt } from '../attempts.ts';
 import { WALLET_CARD } from './answers.ts';
+import { connect, onSandbox, provider } from './on-sandbox.ts';
 
 /* Local methods and wallets' tokens at the simulated provider itself. */
 
-let provider: ProviderUnderTest;
-const connections: ProviderConnection[] = [];
-beforeAll(async () => {
-  provider = await startProvider({ prefix: '/sandbox', publicUrl: () => 'http://shop.example/sandbox' });
-});
-afterAll(async () => {
-  for (const connection of connections) await connection.close();
-  await provider?.close();
-});
-
-function connect(baseUrl = provider.origin, methods = {}): ProviderConnection {
-  const connection = sandboxConnector.connect(
-    { base_url: baseUrl, timeout_ms: 2_000, methods },
-    { providerId: 'SANDBOX_ONE', secrets: { api_key: new Secret(API_KEY) } },
-  );
-  connections.push(connection);
-  return connection;
-}
+onSandbox();
 
 const DAY_MS = 86_400_000;
 const expiresAtMs = Date.now() + DAY_MS;
@@ -128,12 +109,12 @@ it('the banks of PSE are listed, and the list fails if the provider is away', as
   const ids = (await connect().listBanks?.('PSE'))?.map(({ id }) => id);
   expect(connect().capabilities.localMethods.PSE?.banks).toEqual(ids);
   expect(await connect().listBanks?.('PIX')).toEqual([]);
-  const away = connect(`http://127.0.0.1:${await freePort()}`);
+  const away = connect({ base_url: `http://127.0.0.1:${await freePort()}` });
   await expect(away.listBanks?.('PSE')).rejects.toThrow('the banks cannot be listed');
 });
 
 it('a type that the connection maps to a method has the terms of the method, and pays by it', async () => {
-  const connection = connect(provider.origin, { BANCO: 'PSE' });
+  const connection = connect({ methods: { BANCO: 'PSE' } });
   const { localMethods } = connection.capabilities;
   expect(localMethods.BANCO).toEqual(localMethods.PSE);
   expect(await connection.listBanks?.('BANCO')).toHaveLength(3);
