@@ -47,8 +47,8 @@ const LOG_MS = 2_000;
 const logWriter = createLogWriter();
 
 /*
- * Small buffers share a block until the last of them is collected. With Node's 64 KiB, the few that a payment keeps while
- * it waits for its provider held three times as much memory.
+ * Small buffers share a block, which stays in memory as long as one of them is used. With Node's blocks of 64 KiB, a
+ * payment that waits for its provider kept three times as much memory.
  */
 Buffer.poolSize = 8 * 1024;
 

@@ -104,6 +104,8 @@ export async function compareTransactions(
 /** Maximum number of payouts that are added up at once: a payout may have many thousands of lines. */
 const PAYOUTS_AT_ONCE = 20;
 
+const subjectOf = ({ reference, currency }: PayoutSum) => `${reference} ${currency}`;
+
 /** Compares the payouts that a complete file has lines of, with all lines that were imported before. */
 export async function comparePayouts(
   database: Database,
@@ -114,7 +116,6 @@ export async function comparePayouts(
   const references = await payoutsOfFile(database, file.id);
   for (let at = 0; at < references.length; at += PAYOUTS_AT_ONCE) {
     const sums = await sumPayouts(database, identity, references.slice(at, at + PAYOUTS_AT_ONCE));
-    const subjectOf = ({ reference, currency }: PayoutSum) => `${reference} ${currency}`;
     const found = sums.flatMap((sum): FoundDifference[] => {
       const difference = checkPayout(sum);
       return difference

@@ -14,8 +14,8 @@ import { databaseUrl, runIn } from './run-in.ts';
 const CLUSTER_URL = 'TEST_CLUSTER_URL';
 const TEMPLATE = 'template_payments';
 const CHECKOUT = join(import.meta.dirname, '../..');
-/** The name of a run's directory, without the run's process ID. */
-const HOME = 'payments-test-run-';
+/** The name of a run's directory, with the run's process ID. */
+const HOME = /^payments-test-run-(\d+)-/;
 /** Linux's file system in memory. */
 const IN_MEMORY = '/dev/shm';
 /** A whole run takes less than 1 GB. */
@@ -71,7 +71,7 @@ export function openTestDatabase(
 export default async function setup(): Promise<() => Promise<void>> {
   const where = hasMemoryToSpare() ? IN_MEMORY : tmpdir();
   removeLeftovers(where);
-  const home = mkdtempSync(join(where, `${HOME}${process.pid}-`));
+  const home = mkdtempSync(join(where, `payments-test-run-${process.pid}-`));
   // As root, PostgreSQL runs as another user, who needs access to the directory.
   chmodSync(home, 0o711);
   const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
@@ -111,8 +111,8 @@ function hasMemoryToSpare(): boolean {
 /** Removes what this user's runs left behind when they were killed; PostgreSQL ends without its files. */
 function removeLeftovers(where: string): void {
   for (const name of readdirSync(where)) {
-    const pid = Number(name.startsWith(HOME) && name.slice(HOME.length).split('-', 1)[0]);
-    if (!pid || isAlive(pid)) continue;
+    const pid = Number(HOME.exec(name)?.[1] ?? 0);
+    if (pid === 0 || isAlive(pid)) continue;
     const home = join(where, name);
     const isOurs = statSync(home, { throwIfNoEntry: false })?.uid === process.getuid?.();
     if (isOurs) rmSync(home, { recursive: true, force: true });
